@@ -1,0 +1,83 @@
+"""Read named statements from the .sql files that stand beside the code.
+
+A file holds statements, each opened by ``-- name: verb_noun`` and one comment
+that says what it does. Parameters are written ``%(name)s``. This module knows
+no table and runs nothing.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+
+_NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)$")
+_PARAMETER = re.compile(r"%\(([a-z][a-z0-9_]*)\)s")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One SQL statement with a name.
+
+    Attributes:
+        name: The name that logs, tests and crash points use.
+        sql: The text with ``%(name)s`` parameters, comments removed.
+    """
+
+    name: str
+    sql: str
+
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters in order of first use."""
+        return tuple(dict.fromkeys(_PARAMETER.findall(self.sql)))
+
+    @cached_property
+    def numbered(self) -> str:
+        """The same text with ``$1``, ``$2``, … in the order of `parameters`."""
+        places = {name: f"${place}" for place, name in enumerate(self.parameters, 1)}
+        return _PARAMETER.sub(lambda match: places[match[1]], self.sql).replace("%%", "%")
+
+    def positional(self, params: Mapping[str, object]) -> Sequence[object]:
+        """The values of `params` in the order that `numbered` expects."""
+        return [params[name] for name in self.parameters]
+
+
+def parse_statements(text: str) -> dict[str, Statement]:
+    """Split the text of one .sql file into its statements by name.
+
+    Args:
+        text: The whole file.
+
+    Returns:
+        The statements by name, in the order of the file.
+
+    Raises:
+        ValueError: Two statements share a name, or SQL stands before the first name.
+    """
+    found: dict[str, list[str]] = {}
+    lines: list[str] | None = None
+    for line in text.splitlines():
+        if match := _NAME.match(line):
+            if match[1] in found:
+                msg = f"statement {match[1]} is named twice"
+                raise ValueError(msg)
+            lines = found[match[1]] = [f"/* {match[1]} */"]
+        elif line.lstrip().startswith("--") or not line.strip():
+            continue
+        elif lines is None:
+            msg = f"SQL before the first name: {line.strip()}"
+            raise ValueError(msg)
+        else:
+            lines.append(line.rstrip())
+    return {name: Statement(name, "\n".join(body).rstrip().rstrip(";")) for name, body in found.items()}
+
+
+def load_statements(package: str, file: str) -> dict[str, Statement]:
+    """Read one .sql file that ships inside a package.
+
+    Args:
+        package: The dotted name of the package, such as ``relevo.store``.
+        file: The file's name, such as ``jobs.sql``.
+    """
+    return parse_statements(files(package).joinpath(file).read_text(encoding="utf-8"))
