@@ -1,0 +1,86 @@
+"""A real PostgreSQL for every test: one server, one migrated template, a clone for each test.
+
+`RELEVO_TEST_DSN` names a server (15 or newer, superuser) to use instead of the embedded one.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from relevo.db.embedded import Embedded
+from relevo.db.migrate import ENGINE, Line, migrate
+
+EVALUATIONS = Line("evaluations", "relevo_apps.evaluations.migrations")
+
+# Durability is proved by the acceptance tests on a server of their own.
+FAST = {
+    "fsync": "off",
+    "full_page_writes": "off",
+    "autovacuum": "off",
+    "max_connections": "200",
+    "shared_buffers": "256MB",
+    "log_min_messages": "fatal",
+}
+
+_numbers = count(1)
+
+
+def admin(server: str, statement: sql.Composed) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(statement)
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The DSN of a superuser on a running server."""
+    if dsn := os.environ.get("RELEVO_TEST_DSN"):
+        yield dsn
+        return
+    # A short path: the socket's address has about a hundred bytes.
+    with tempfile.TemporaryDirectory(prefix="relevo-test-") as root:
+        with Embedded(Path(root) / "pg", settings=FAST) as embedded:
+            yield embedded.dsn()
+
+
+@pytest.fixture(scope="session")
+def template(server: str) -> Iterator[str]:
+    """The name of a database with every line migrated, to be cloned."""
+    name = f"relevo_template_{os.getpid()}"
+    admin(server, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    migrate(make_conninfo(server, dbname=name), [ENGINE, EVALUATIONS])
+    yield name
+    admin(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def empty_database(server: str) -> Iterator[str]:
+    """The DSN of a new database that nobody has migrated."""
+    name = f"relevo_empty_{os.getpid()}_{next(_numbers)}"
+    admin(server, sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    yield make_conninfo(server, dbname=name)
+    admin(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def database(server: str, template: str) -> Iterator[str]:
+    """The DSN of a migrated database of the test's own, where commits are real."""
+    name = f"relevo_test_{os.getpid()}_{next(_numbers)}"
+    clone = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+    admin(server, clone.format(sql.Identifier(name), sql.Identifier(template)))
+    yield make_conninfo(server, dbname=name)
+    admin(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+def connection(database: str) -> Iterator[psycopg.Connection]:
+    """An open connection of the owner to the test's database."""
+    with psycopg.connect(database) as opened:
+        yield opened
+        opened.rollback()
