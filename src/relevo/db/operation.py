@@ -3,9 +3,11 @@
 An operation is a generator: it yields calls (a statement and its parameters),
 receives the rows, and returns its answer. It never commits and never opens a
 transaction: the caller's transaction decides whether anything happened.
+`drive` and `drive_async` carry an operation from its first call to its answer;
+they know no database.
 """
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -36,3 +38,48 @@ class Call:
 
 
 Operation: TypeAlias = Generator[Call, Rows, T]
+
+
+def drive(operation: Operation[T], execute: Callable[[Call], Rows]) -> T:
+    """Carry an operation to its answer.
+
+    An error of `execute` is thrown into the operation at the call that caused
+    it, so that its finally blocks run; unless the operation answers it, the
+    caller receives that same error.
+
+    Args:
+        operation: A new operation; it can be driven once.
+        execute: Runs one call and answers its rows.
+    """
+    try:
+        call = next(operation)
+        while True:
+            try:
+                rows = execute(call)
+            except BaseException as error:  # noqa: BLE001 - handed on to the operation, cancellation too
+                call = operation.throw(error)
+            else:
+                call = operation.send(rows)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+    finally:
+        operation.close()
+
+
+async def drive_async(operation: Operation[T], execute: Callable[[Call], Awaitable[Rows]]) -> T:
+    """Carry an operation to its answer with an `execute` that is awaited."""
+    try:
+        call = next(operation)
+        while True:
+            try:
+                rows = await execute(call)
+            except BaseException as error:  # noqa: BLE001 - handed on to the operation, cancellation too
+                call = operation.throw(error)
+            else:
+                call = operation.send(rows)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+    finally:
+        operation.close()
