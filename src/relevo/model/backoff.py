@@ -58,10 +58,10 @@ class Backoff:
 
 
 DELIVERY: Final = Backoff(base=timedelta(seconds=20), factor=2, cap=timedelta(minutes=5))
-"""Retries of an outbox: 20, 40, 80, 160 and 300 s, from `seeds/000` (five retries, capped at five minutes)."""
+"""Retries of an outbox: 20, 40, 80, 160 and 300 s (five retries, capped at five minutes)."""
 
 STANDARD: Final = Backoff(base=timedelta(minutes=2), factor=2, cap=timedelta(minutes=32))
-"""Retries of background work: 2, 4, 8, 16 and 32 minutes, from the table of `seeds/003`."""
+"""Retries of background work: 2, 4, 8, 16 and 32 minutes (doubling, the last is the cap)."""
 
 DEFAULT_MAX_ATTEMPTS: Final = 6
 """Starts, not retries: both presets retry five times."""

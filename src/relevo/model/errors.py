@@ -64,6 +64,12 @@ class PayloadTooLarge(PayloadError, ValueError):
     )
 
 
+class ResultNotStored(RelevoError, ValueError):
+    """A result that a row cannot hold; the job is done all the same."""
+
+    template = "the result could not be stored: %(why)s; return less, or plain JSON values"
+
+
 class PayloadMismatch(PayloadError, TypeError):
     """Arguments that do not fit the handler's parameters."""
 
