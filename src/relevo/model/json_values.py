@@ -20,6 +20,7 @@ TOO_DEEP: Final = f"it is nested over {MAX_DEPTH} deep"
 
 
 def clean(value: object) -> object:
+    """Copy a value of plain JSON types with every text made fit for PostgreSQL."""
     if isinstance(value, str):
         return clean_text(value)
     if isinstance(value, dict):
@@ -48,6 +49,7 @@ def refuse_unwritable(value: object, path: str) -> None:
 
 
 def refuse_nul(value: object, path: str) -> None:
+    """Raise for the first text or name that holds a NUL."""
     if isinstance(value, str) and "\0" in value:
         raise PayloadInvalid(path=path, why="it holds a NUL character, which PostgreSQL refuses")
     if isinstance(value, Mapping):
@@ -63,6 +65,7 @@ def refuse_nul(value: object, path: str) -> None:
 
 
 def refuse_not_finite(value: object, path: str) -> None:
+    """Raise for the first number that JSON does not have."""
     if isinstance(value, float) and not math.isfinite(value):
         raise PayloadInvalid(path=path, why=f"{value} is not a JSON number")
     if isinstance(value, Mapping):

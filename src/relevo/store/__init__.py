@@ -1,0 +1,1 @@
+"""What we say to the database: per table one .sql file and one typed module beside it."""

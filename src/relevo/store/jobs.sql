@@ -1,0 +1,603 @@
+-- name: insert_job
+-- Adds one job, wakes an idle worker of its queue, and answers no row where a unique index refused it.
+WITH created AS (
+    INSERT INTO relevo.jobs (
+        tenant_id,
+        queue,
+        kind,
+        lane,
+        priority,
+        available_at,
+        max_attempts,
+        aggregate_id,
+        waiting_key,
+        live_key,
+        key,
+        key_expires_at,
+        actor,
+        payload,
+        headers
+    )
+    VALUES (
+        %(tenant_id)s::uuid,
+        %(queue)s::text,
+        %(kind)s::text,
+        %(lane)s::uuid,
+        %(priority)s::smallint,
+        coalesce(%(available_at)s::timestamptz, now()) + %(delay)s::float8 * interval '1 second',
+        %(max_attempts)s::integer,
+        %(aggregate_id)s::text,
+        %(waiting_key)s::text,
+        %(live_key)s::text,
+        %(key)s::text,
+        now() + %(key_for)s::float8 * interval '1 second',
+        %(actor)s::text,
+        %(payload)s::text::jsonb,
+        %(headers)s::text::jsonb
+    )
+    ON CONFLICT DO NOTHING
+    RETURNING
+        id,
+        queue,
+        available_at
+),
+woken AS (
+    SELECT pg_notify('relevo', created.queue)
+    FROM created
+    WHERE created.available_at <= now()
+      AND EXISTS (
+          SELECT
+          FROM relevo.workers AS w
+          WHERE w.idle
+            AND created.queue = ANY (w.queues)
+      )
+)
+SELECT
+    created.id,
+    (SELECT count(*) FROM woken) AS woken
+FROM created;
+
+-- name: insert_jobs
+-- Adds many jobs of one kind and tenant, and answers for each place of the input whether it was created.
+WITH input AS (
+    SELECT
+        nextval('relevo.jobs_id_seq') AS id,
+        sorted.*
+    FROM (
+        SELECT u.*
+        FROM unnest(
+            %(payloads)s::text[],
+            %(aggregate_ids)s::text[],
+            %(keys)s::text[]
+        ) WITH ORDINALITY AS u (payload, aggregate_id, key, place)
+        -- Two transactions with the same keys meet them in the same order, so they cannot deadlock.
+        ORDER BY u.aggregate_id, u.key, u.place
+    ) AS sorted
+),
+created AS (
+    INSERT INTO relevo.jobs (
+        id,
+        tenant_id,
+        queue,
+        kind,
+        lane,
+        priority,
+        available_at,
+        max_attempts,
+        aggregate_id,
+        waiting_key,
+        live_key,
+        key,
+        key_expires_at,
+        actor,
+        payload,
+        headers
+    )
+    SELECT
+        input.id,
+        %(tenant_id)s::uuid,
+        %(queue)s::text,
+        %(kind)s::text,
+        %(lane)s::uuid,
+        %(priority)s::smallint,
+        coalesce(%(available_at)s::timestamptz, now()) + %(delay)s::float8 * interval '1 second',
+        %(max_attempts)s::integer,
+        input.aggregate_id,
+        CASE WHEN %(key_mode)s::text = 'waiting_key' THEN input.key END,
+        CASE WHEN %(key_mode)s::text = 'live_key' THEN input.key END,
+        CASE WHEN %(key_mode)s::text = 'key' THEN input.key END,
+        CASE WHEN input.key IS NOT NULL THEN now() + %(key_for)s::float8 * interval '1 second' END,
+        %(actor)s::text,
+        input.payload::jsonb,
+        %(headers)s::text::jsonb
+    FROM input
+    ON CONFLICT DO NOTHING
+    RETURNING id
+)
+SELECT
+    input.place,
+    input.id
+FROM input
+JOIN created USING (id);
+
+-- name: wake_workers
+-- Tells the idle workers of a queue that something is due; harmless where there are none.
+SELECT pg_notify('relevo', %(queue)s::text)
+WHERE EXISTS (
+    SELECT
+    FROM relevo.workers AS w
+    WHERE w.idle
+      AND %(queue)s::text = ANY (w.queues)
+);
+
+-- name: release_expired_keys
+-- Frees keys whose time is over, so that the next insert may take them.
+UPDATE relevo.jobs
+SET key = NULL,
+    key_expires_at = NULL
+WHERE tenant_id = %(tenant_id)s::uuid
+  AND kind = %(kind)s::text
+  AND key = ANY (%(keys)s::text[])
+  AND key_expires_at <= now();
+
+-- name: find_key_holders
+-- Says which jobs hold the given keys now.
+SELECT
+    coalesce(key, live_key, waiting_key) AS held,
+    id
+FROM relevo.jobs
+WHERE tenant_id = %(tenant_id)s::uuid
+  AND kind = %(kind)s::text
+  AND CASE %(key_mode)s::text
+      WHEN 'key' THEN key = ANY (%(keys)s::text[])
+      WHEN 'live_key' THEN live AND live_key = ANY (%(keys)s::text[])
+      ELSE waiting_key = ANY (%(keys)s::text[])
+  END;
+
+-- name: claim_jobs
+-- Picks due jobs of one queue, marks them as this worker's and counts the attempt, in one trip.
+-- The walk goes from lane to lane after the cursor, tenant by tenant, so nobody starves.
+WITH RECURSIVE me AS MATERIALIZED (
+    -- The claim cannot commit after its session has ended: the end has to wait for this lock.
+    SELECT w.id
+    FROM relevo.workers AS w
+    WHERE w.id = %(worker)s::bigint
+      AND NOT EXISTS (
+          SELECT
+          FROM relevo.queues AS q
+          WHERE q.name = %(queue)s::text
+            AND q.paused_until > now()
+      )
+    FOR KEY SHARE OF w
+),
+walk AS (
+    (
+        SELECT
+            j.tenant_id,
+            j.lane
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.live
+          AND (j.tenant_id, j.lane) > (%(after_tenant)s::uuid, %(after_lane)s::uuid)
+        ORDER BY
+            j.tenant_id,
+            j.lane
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT
+        n.tenant_id,
+        n.lane
+    FROM walk
+    CROSS JOIN LATERAL (
+        SELECT
+            j.tenant_id,
+            j.lane
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.live
+          AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
+        ORDER BY
+            j.tenant_id,
+            j.lane
+        LIMIT 1
+    ) AS n
+),
+picked AS MATERIALIZED (
+    SELECT due.place
+    FROM me
+    CROSS JOIN walk
+    CROSS JOIN generate_series(0, 3) AS p (priority)
+    CROSS JOIN LATERAL (
+        SELECT j.ctid AS place
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.tenant_id = walk.tenant_id
+          AND j.lane = walk.lane
+          AND j.priority = p.priority
+          AND j.live
+          AND j.available_at <= now()
+          AND j.worker IS NULL
+          AND j.kind = ANY (%(kinds)s::text[])
+        ORDER BY
+            j.available_at,
+            j.id
+        LIMIT %(limit)s::integer
+        FOR UPDATE SKIP LOCKED
+    ) AS due
+    LIMIT %(limit)s::integer
+)
+UPDATE relevo.jobs AS j
+SET state = 'running',
+    attempt = j.attempt + 1,
+    worker = %(worker)s::bigint,
+    started_at = clock_timestamp(),
+    waiting_key = NULL
+WHERE j.ctid = ANY (ARRAY (SELECT picked.place FROM picked))
+RETURNING
+    j.tenant_id,
+    j.id,
+    j.attempt,
+    j.excused,
+    j.losses,
+    j.max_attempts,
+    j.kind,
+    j.payload::text,
+    j.aggregate_id,
+    j.headers::text,
+    j.actor,
+    j.lane,
+    j.priority,
+    j.available_at;
+
+-- name: complete_jobs
+-- Ends attempts that succeeded; a worker that lost a job gets no row for it.
+UPDATE relevo.jobs AS j
+SET state = 'completed',
+    outcome = 'completed',
+    live = false,
+    worker = NULL,
+    finished_at = clock_timestamp(),
+    cancel_requested_at = NULL,
+    result = done.result::jsonb,
+    last_error = coalesce(done.error, j.last_error)
+FROM unnest(
+    %(tenant_ids)s::uuid[],
+    %(ids)s::bigint[],
+    %(attempts)s::integer[],
+    %(results)s::text[],
+    %(errors)s::text[]
+) AS done (tenant_id, id, attempt, result, error)
+WHERE j.tenant_id = done.tenant_id
+  AND j.id = done.id
+  AND j.attempt = done.attempt
+  AND j.worker = %(worker)s::bigint
+RETURNING
+    j.tenant_id,
+    j.id;
+
+-- name: settle_jobs
+-- Ends attempts that did not succeed: back to the queue, or final, with one row of history each.
+WITH input AS (
+    SELECT u.*
+    FROM unnest(
+        %(tenant_ids)s::uuid[],
+        %(ids)s::bigint[],
+        %(attempts)s::integer[],
+        %(actions)s::text[],
+        %(delays)s::float8[],
+        %(errors)s::text[],
+        %(traces)s::text[]
+    ) AS u (tenant_id, id, attempt, action, delay, error, trace)
+),
+settled AS (
+    UPDATE relevo.jobs AS j
+    SET state = next.state,
+        outcome = CASE WHEN next.state <> 'available' THEN next.state END,
+        live = next.state = 'available',
+        finished_at = CASE WHEN next.state <> 'available' THEN clock_timestamp() END,
+        available_at = CASE
+            WHEN next.state = 'available' THEN clock_timestamp() + i.delay * interval '1 second'
+            ELSE j.available_at
+        END,
+        worker = NULL,
+        excused = j.excused + CASE WHEN i.action IN ('snoozed', 'released') THEN 1 ELSE 0 END,
+        cancel_requested_at = NULL,
+        last_error = coalesce(i.error, j.last_error)
+    FROM input AS i
+    CROSS JOIN LATERAL (
+        SELECT
+            r.max_attempts,
+            CASE
+                WHEN i.action IN ('failed', 'cancelled') THEN i.action
+                WHEN i.action = 'retried' AND r.attempt - r.excused >= r.max_attempts THEN 'failed'
+                ELSE 'available'
+            END AS state
+        FROM relevo.jobs AS r
+        WHERE r.tenant_id = i.tenant_id
+          AND r.id = i.id
+    ) AS next
+    WHERE j.tenant_id = i.tenant_id
+      AND j.id = i.id
+      AND j.attempt = i.attempt
+      AND j.worker = %(worker)s::bigint
+    RETURNING
+        j.tenant_id,
+        j.id,
+        j.attempt,
+        j.state,
+        j.started_at,
+        j.available_at,
+        i.action,
+        coalesce(i.trace, i.error) AS error
+),
+history AS (
+    INSERT INTO relevo.attempts (
+        tenant_id,
+        job_id,
+        attempt,
+        outcome,
+        worker,
+        started_at,
+        retry_at,
+        error
+    )
+    SELECT
+        s.tenant_id,
+        s.id,
+        s.attempt,
+        CASE WHEN s.state = 'available' THEN s.action ELSE s.state END,
+        %(worker)s::bigint,
+        s.started_at,
+        CASE WHEN s.state = 'available' THEN s.available_at END,
+        s.error
+    FROM settled AS s
+)
+SELECT
+    s.tenant_id,
+    s.id,
+    s.state
+FROM settled AS s;
+
+-- name: rescue_jobs
+-- Takes back the jobs of sessions that have ended: one pass over the live jobs, the same bound as any failure.
+WITH lost AS (
+    UPDATE relevo.jobs AS j
+    SET state = CASE WHEN j.attempt - j.excused >= j.max_attempts THEN 'failed' ELSE 'available' END,
+        outcome = CASE WHEN j.attempt - j.excused >= j.max_attempts THEN 'failed' END,
+        live = j.attempt - j.excused < j.max_attempts,
+        finished_at = CASE
+            WHEN j.attempt - j.excused >= j.max_attempts THEN clock_timestamp()
+        END,
+        available_at = least(j.available_at, clock_timestamp()),
+        worker = NULL,
+        losses = j.losses + 1,
+        last_error = 'worker lost'
+    WHERE j.live
+      AND j.worker = ANY (%(workers)s::bigint[])
+    RETURNING
+        j.tenant_id,
+        j.id,
+        j.attempt,
+        j.state,
+        j.queue,
+        j.kind,
+        j.started_at,
+        j.available_at
+),
+history AS (
+    INSERT INTO relevo.attempts (
+        tenant_id,
+        job_id,
+        attempt,
+        outcome,
+        started_at,
+        retry_at,
+        error
+    )
+    SELECT
+        l.tenant_id,
+        l.id,
+        l.attempt,
+        CASE WHEN l.state = 'failed' THEN 'failed' ELSE 'lost' END,
+        l.started_at,
+        CASE WHEN l.state = 'available' THEN l.available_at END,
+        'worker lost'
+    FROM lost AS l
+)
+SELECT
+    l.tenant_id,
+    l.id,
+    l.state,
+    l.queue,
+    l.kind
+FROM lost AS l;
+
+-- name: postpone_unserved_jobs
+-- Puts off due jobs at the head of a queue whose kind no live worker of that queue serves.
+WITH head AS MATERIALIZED (
+    SELECT
+        j.ctid AS place,
+        j.kind
+    FROM relevo.jobs AS j
+    WHERE j.queue = %(queue)s::text
+      AND j.live
+      AND j.available_at <= now()
+      AND j.worker IS NULL
+    ORDER BY
+        j.queue,
+        j.tenant_id,
+        j.lane,
+        j.priority,
+        j.available_at,
+        j.id
+    LIMIT %(limit)s::integer
+    FOR UPDATE SKIP LOCKED
+),
+postponed AS (
+    UPDATE relevo.jobs AS j
+    SET available_at = now() + %(delay)s::float8 * interval '1 second'
+    WHERE j.ctid = ANY (
+        ARRAY (
+            SELECT head.place
+            FROM head
+            WHERE NOT EXISTS (
+                SELECT
+                FROM relevo.workers AS w
+                WHERE w.expires_at > clock_timestamp()
+                  AND %(queue)s::text = ANY (w.queues)
+                  AND head.kind = ANY (w.kinds)
+            )
+        )
+    )
+    RETURNING j.kind
+)
+SELECT
+    p.kind,
+    count(*) AS jobs
+FROM postponed AS p
+GROUP BY p.kind;
+
+-- name: list_jobs
+-- One page of jobs, newest first, after the given id.
+SELECT
+    j.tenant_id,
+    j.id,
+    j.queue,
+    j.kind,
+    j.state,
+    j.attempt,
+    j.excused,
+    j.losses,
+    j.max_attempts,
+    j.priority,
+    j.available_at,
+    j.created_at,
+    j.started_at,
+    j.finished_at,
+    j.worker,
+    j.aggregate_id,
+    coalesce(j.key, j.live_key, j.waiting_key) AS key,
+    j.actor,
+    j.requeued_at,
+    j.requeued_by,
+    j.last_error,
+    j.payload::text,
+    j.result::text
+FROM relevo.jobs AS j
+WHERE j.tenant_id = %(tenant_id)s::uuid
+  AND (%(before)s::bigint IS NULL OR j.id < %(before)s::bigint)
+  AND (%(queue)s::text IS NULL OR j.queue = %(queue)s::text)
+  AND (%(kind)s::text IS NULL OR j.kind = %(kind)s::text)
+  AND (%(aggregate_id)s::text IS NULL OR j.aggregate_id = %(aggregate_id)s::text)
+  AND (%(state)s::text IS NULL OR j.state = %(state)s::text)
+  AND (%(retrying)s::boolean IS NULL OR (j.state = 'available' AND j.attempt > 0) = %(retrying)s::boolean)
+ORDER BY j.id DESC
+LIMIT %(limit)s::integer;
+
+-- name: show_job
+-- One job as its row says.
+SELECT
+    j.tenant_id,
+    j.id,
+    j.queue,
+    j.kind,
+    j.state,
+    j.attempt,
+    j.excused,
+    j.losses,
+    j.max_attempts,
+    j.priority,
+    j.available_at,
+    j.created_at,
+    j.started_at,
+    j.finished_at,
+    j.worker,
+    j.aggregate_id,
+    coalesce(j.key, j.live_key, j.waiting_key) AS key,
+    j.actor,
+    j.requeued_at,
+    j.requeued_by,
+    j.last_error,
+    j.payload::text,
+    j.result::text
+FROM relevo.jobs AS j
+WHERE j.tenant_id = %(tenant_id)s::uuid
+  AND j.id = %(id)s::bigint;
+
+-- name: lock_job
+-- Holds one job still while an operator's decision is made, and says where it stands.
+SELECT
+    j.state,
+    j.attempt,
+    j.kind,
+    EXISTS (
+        SELECT
+        FROM relevo.jobs AS other
+        WHERE other.tenant_id = j.tenant_id
+          AND other.kind = j.kind
+          AND other.live_key = j.live_key
+          AND other.live
+          AND other.id <> j.id
+    ) AS key_is_held
+FROM relevo.jobs AS j
+WHERE j.tenant_id = %(tenant_id)s::uuid
+  AND j.id = %(id)s::bigint
+FOR UPDATE OF j;
+
+-- name: requeue_job
+-- Makes one job due now; a finished one starts again with all its attempts, its history kept.
+WITH kept AS (
+    INSERT INTO relevo.attempts (
+        tenant_id,
+        job_id,
+        attempt,
+        outcome,
+        started_at,
+        finished_at,
+        error
+    )
+    SELECT
+        j.tenant_id,
+        j.id,
+        j.attempt,
+        j.outcome,
+        j.started_at,
+        j.finished_at,
+        j.last_error
+    FROM relevo.jobs AS j
+    WHERE j.tenant_id = %(tenant_id)s::uuid
+      AND j.id = %(id)s::bigint
+      AND NOT j.live
+      AND j.attempt > 0
+    ON CONFLICT DO NOTHING
+)
+UPDATE relevo.jobs AS j
+SET state = 'available',
+    outcome = NULL,
+    live = true,
+    finished_at = NULL,
+    result = NULL,
+    excused = CASE WHEN j.live THEN j.excused ELSE j.attempt END,
+    losses = CASE WHEN j.live THEN j.losses ELSE 0 END,
+    available_at = now(),
+    requeued_at = now(),
+    requeued_by = %(actor)s::text
+WHERE j.tenant_id = %(tenant_id)s::uuid
+  AND j.id = %(id)s::bigint
+  AND j.worker IS NULL
+RETURNING
+    j.id,
+    j.queue;
+
+-- name: count_jobs
+-- How many jobs of a tenant stand where, by queue.
+SELECT
+    j.queue,
+    CASE WHEN j.state = 'available' AND j.attempt > 0 THEN 'retrying' ELSE j.state END AS state,
+    count(*) AS jobs
+FROM relevo.jobs AS j
+WHERE j.tenant_id = %(tenant_id)s::uuid
+  AND (%(aggregate_id)s::text IS NULL OR j.aggregate_id = %(aggregate_id)s::text)
+GROUP BY 1, 2
+ORDER BY 1, 2;
