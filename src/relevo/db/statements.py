@@ -12,7 +12,8 @@ from functools import cached_property
 from importlib.resources import files
 
 _NAME = re.compile(r"^-- name: ([a-z][a-z0-9_]*)$")
-_PARAMETER = re.compile(r"%\(([a-z][a-z0-9_]*)\)s")
+# Everything a percent sign can mean: a doubled one, a parameter, or a mistake.
+_PERCENT = re.compile(r"%(?:(?P<doubled>%)|\((?P<name>[a-z][a-z0-9_]*)\)s)?")
 
 
 @dataclass(frozen=True)
@@ -30,16 +31,24 @@ class Statement:
     @cached_property
     def parameters(self) -> tuple[str, ...]:
         """The names of the parameters in order of first use."""
-        return tuple(dict.fromkeys(_PARAMETER.findall(self.sql)))
+        names = (match["name"] for match in _PERCENT.finditer(self.sql))
+        return tuple(dict.fromkeys(name for name in names if name))
 
     @cached_property
     def numbered(self) -> str:
-        """The same text with ``$1``, ``$2``, … in the order of `parameters`."""
+        """The same text with ``$1``, ``$2``, … in the order of `parameters`, and single "%"."""
         places = {name: f"${place}" for place, name in enumerate(self.parameters, 1)}
-        return _PARAMETER.sub(lambda match: places[match[1]], self.sql).replace("%%", "%")
+        return _PERCENT.sub(lambda match: places.get(match["name"], "%"), self.sql)
 
     def positional(self, params: Mapping[str, object]) -> Sequence[object]:
-        """The values of `params` in the order that `numbered` expects."""
+        """Order the values of `params` as `numbered` expects them.
+
+        Args:
+            params: A value for each parameter; others are left out.
+
+        Raises:
+            KeyError: A parameter has no value.
+        """
         return [params[name] for name in self.parameters]
 
 
@@ -53,7 +62,9 @@ def parse_statements(text: str) -> dict[str, Statement]:
         The statements by name, in the order of the file.
 
     Raises:
-        ValueError: Two statements share a name, or SQL stands before the first name.
+        ValueError: A name is not in lower case with underscores or stands twice,
+            a statement is empty or has a percent sign that is neither a parameter
+            nor doubled, or SQL stands before the first name.
     """
     found: dict[str, list[str]] = {}
     lines: list[str] | None = None
@@ -63,6 +74,9 @@ def parse_statements(text: str) -> dict[str, Statement]:
                 msg = f"statement {match[1]} is named twice"
                 raise ValueError(msg)
             lines = found[match[1]] = [f"/* {match[1]} */"]
+        elif line.startswith("-- name:"):
+            msg = f"not a statement's name: {line}"
+            raise ValueError(msg)
         elif line.lstrip().startswith("--") or not line.strip():
             continue
         elif lines is None:
@@ -70,7 +84,20 @@ def parse_statements(text: str) -> dict[str, Statement]:
             raise ValueError(msg)
         else:
             lines.append(line.rstrip())
-    return {name: Statement(name, "\n".join(body).rstrip().rstrip(";")) for name, body in found.items()}
+    return {name: _statement(name, body) for name, body in found.items()}
+
+
+def _statement(name: str, lines: Sequence[str]) -> Statement:
+    sql = "\n".join(lines).removesuffix(";")
+    if len(lines) == 1:
+        msg = f"statement {name} says nothing"
+        raise ValueError(msg)
+    for match in _PERCENT.finditer(sql):
+        # Drivers disagree on a lonely percent sign, so none may reach them.
+        if match[0] == "%":
+            msg = f"statement {name} has a single % before {sql[match.end() :][:10]!r}; write %%"
+            raise ValueError(msg)
+    return Statement(name, sql)
 
 
 def load_statements(package: str, file: str) -> dict[str, Statement]:

@@ -7,14 +7,25 @@ type, so subclasses count. Only the runner of the kind at hand is imported.
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
+from inspect import iscoroutinefunction
 from typing import Any
 
 from relevo.db.drivers.errors import ACCEPTED, UnknownConnection
 
-# The class that marks a kind: the runner's module, and whether it awaits.
+# The class that marks a kind, and its runner: module and function.
 _KINDS = {
-    "psycopg.Connection": ("psycopg", False),
-    "psycopg.AsyncConnection": ("psycopg", True),
+    "psycopg.Connection": ("psycopg", "run"),
+    "psycopg.AsyncConnection": ("psycopg", "run_async"),
+    "asyncpg.connection.Connection": ("asyncpg", "run_async"),
+    "asyncpg.pool.PoolConnectionProxy": ("asyncpg", "run_async"),
+    "sqlalchemy.engine.base.Connection": ("sqlalchemy", "run"),
+    "sqlalchemy.orm.session.Session": ("sqlalchemy", "run_in_session"),
+    "sqlalchemy.orm.scoping.scoped_session": ("sqlalchemy", "run_in_session"),
+    "sqlalchemy.ext.asyncio.engine.AsyncConnection": ("sqlalchemy", "run_async"),
+    "sqlalchemy.ext.asyncio.session.AsyncSession": ("sqlalchemy", "run_async_in_session"),
+    "sqlalchemy.ext.asyncio.scoping.async_scoped_session": ("sqlalchemy", "run_async_in_registry"),
+    "django.db.backends.base.base.BaseDatabaseWrapper": ("django", "run"),
+    "django.utils.connection.ConnectionProxy": ("django", "run"),
 }
 
 
@@ -48,10 +59,9 @@ def kind_of(connection: object) -> Kind:
         return kind
     for base in given.__mro__:
         if known := _KINDS.get(name_of(base)):
-            module, is_async = known
-            runners = import_module(f"relevo.db.drivers.{module}")
-            run = runners.run_async if is_async else runners.run
-            return _found.setdefault(given, Kind(is_async, run))
+            module, function = known
+            run = getattr(import_module(f"relevo.db.drivers.{module}"), function)
+            return _found.setdefault(given, Kind(iscoroutinefunction(run), run))
     raise UnknownConnection(given=name_of(given), accepted=ACCEPTED)
 
 
