@@ -11,7 +11,7 @@ CREATE TABLE relevo.tenants (
 -- Who this database is. A restored or cloned copy differs in one of the three
 -- and delivers nothing until an operator adopts it.
 CREATE TABLE relevo.installation (
-    only boolean PRIMARY KEY DEFAULT true CHECK (only),
+    singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton),
     mode text NOT NULL DEFAULT 'single' CHECK (mode IN ('single', 'multi')),
     system_identifier text NOT NULL,
     database_name text NOT NULL,
@@ -62,6 +62,7 @@ CREATE TABLE relevo.jobs (
     finished_at timestamptz,
     key_expires_at timestamptz,
     cancel_requested_at timestamptz,
+    requeued_at timestamptz,
     worker bigint,
     run_id bigint,
     lane uuid NOT NULL DEFAULT '00000000-0000-0000-0000-000000000000',
@@ -70,7 +71,7 @@ CREATE TABLE relevo.jobs (
     excused integer NOT NULL DEFAULT 0 CHECK (excused BETWEEN 0 AND attempt),
     losses integer NOT NULL DEFAULT 0 CHECK (losses BETWEEN 0 AND attempt),
     max_attempts integer NOT NULL DEFAULT 6 CHECK (max_attempts BETWEEN 1 AND 1000000),
-    priority smallint NOT NULL DEFAULT 1 CHECK (priority BETWEEN 0 AND 3),
+    priority smallint NOT NULL DEFAULT 2 CHECK (priority BETWEEN 0 AND 3),
     live boolean NOT NULL DEFAULT true,
     state text NOT NULL DEFAULT 'available'
         CHECK (state IN ('available', 'running', 'completed', 'failed', 'cancelled')),
@@ -82,6 +83,7 @@ CREATE TABLE relevo.jobs (
     live_key text,
     key text,
     actor text,
+    requeued_by text,
     step text,
     payload jsonb NOT NULL DEFAULT '{}',
     headers jsonb,
@@ -148,6 +150,16 @@ END $$;
 
 CREATE TRIGGER workers_guard BEFORE DELETE ON relevo.workers
     FOR EACH ROW EXECUTE FUNCTION relevo.guard_worker();
+
+-- The server's identity as far as the owner may read it: some operators take the
+-- function away, and then the database's name and the environment decide alone.
+CREATE FUNCTION relevo.system_identifier() RETURNS text
+    LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = '' AS $$
+BEGIN
+    RETURN (SELECT control.system_identifier FROM pg_catalog.pg_control_system() AS control);
+EXCEPTION WHEN insufficient_privilege THEN
+    RETURN 'hidden';
+END $$;
 
 -- The tenant of this transaction: what SET LOCAL relevo.tenant says, else the default
 -- tenant where the installation has only one.
