@@ -8,12 +8,12 @@ name, so the marker of the environment decides there.
 
 import os
 import socket
-from collections.abc import Generator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from relevo.db.operation import Call, Operation
-from relevo.db.statements import load_statements
+from relevo.db.statements import Statement, load_statements
 
 _STATEMENTS = load_statements("relevo.db", "identity.sql")
 
@@ -68,6 +68,11 @@ class IdentityCheck:
         ]
 
 
+def statements() -> Mapping[str, Statement]:
+    """The statements of this module by name, for who runs them elsewhere."""
+    return _STATEMENTS
+
+
 def current_environment(environment: str | None = None) -> str:
     """The marker of this environment: what is given, `RELEVO_ENVIRONMENT`, or the host's name."""
     return environment or os.environ.get("RELEVO_ENVIRONMENT") or socket.gethostname()
@@ -86,7 +91,7 @@ def check_identity(environment: str | None = None) -> Operation[IdentityCheck]:
     return IdentityCheck(pinned, found)
 
 
-def pin_identity(environment: str | None = None) -> Generator[Call, object, None]:
+def pin_identity(environment: str | None = None) -> Operation[None]:
     """Pin the database at hand if nothing is pinned yet, as a migration does."""
     params = {"environment": current_environment(environment)}
     yield Call(_STATEMENTS["pin_identity"], params)

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import psycopg
 from psycopg import sql
 
-from relevo.db.migrate.errors import MigrationError
 from relevo.db.statements import load_statements
+from relevo.errors import RelevoError
 
 WORKER = "relevo_worker"
 WEB = "relevo_web"
@@ -33,7 +33,7 @@ _TRIES = 40
 _SET_OPTION_SINCE = 160000
 
 
-class RolesMissing(MigrationError):
+class RolesMissing(RelevoError):
     """The roles do not exist and the migrating role may not create them."""
 
     template: ClassVar[str] = (

@@ -26,6 +26,7 @@ from relevo.db.migrate.errors import (
 from relevo.db.migrate.ledger import MigrationState, MigrationStatus
 from relevo.db.migrate.lines import ENGINE, Line
 from relevo.db.migrate.running import Step, migrate, migration_status
+from relevo.db.migrate.script import migration_script
 from relevo.db.migrate.session import Patience
 
 __all__ = [
@@ -52,5 +53,6 @@ __all__ = [
     "ServerTooOld",
     "Step",
     "migrate",
+    "migration_script",
     "migration_status",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import psycopg
 from psycopg import sql
 
+from relevo.db.drivers import run
 from relevo.db.identity import pin_identity
 from relevo.db.migrate.errors import IndexInvalid
 from relevo.db.migrate.ledger import MigrationStatus, compare, plan
@@ -21,7 +22,7 @@ from relevo.db.migrate.session import (
     read_ledger,
     settle,
 )
-from relevo.db.roles import ensure_roles, require_roles
+from relevo.db.roles import ensure_roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +69,12 @@ def migrate(
     Raises:
         MigrationError: Nothing was written if files and database disagree or a right
             is missing; if a migration was blocked or refused, those before it stay.
+        RolesMissing: Nothing was written; an administrator has to create the roles.
     """
     patience = patience or Patience()
     known = load_lines(lines)
     with migrator(dsn, patience) as connection:
         pending = plan(known, read_ledger(connection))
-        require_roles(connection)
         ensure_roles(connection)
         _create_ledger(connection)
         steps: list[Step] = []
@@ -85,8 +86,7 @@ def migrate(
             if report:
                 report(step)
         settle(connection, patience.lock_for)
-        for call in pin_identity(environment):
-            query(connection, call.statement, dict(call.params))
+        run(connection, pin_identity(environment))
         return steps
 
 

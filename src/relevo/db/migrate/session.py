@@ -6,7 +6,7 @@ migration means, so everything that could is set here, again before each one.
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
@@ -78,7 +78,7 @@ def query(
 
 
 @contextmanager
-def migrator(dsn: str, patience: Patience) -> Iterator[Connection]:
+def migrator(dsn: str, patience: Patience) -> Generator[Connection, None, None]:
     """A connection that commits by itself and is the only migrator of its database.
 
     Raises:
@@ -135,7 +135,8 @@ def persist(patience: Patience, migration: Migration, work: Callable[[], T]) -> 
             if tries == patience.tries:
                 raise MigrationBlocked(tries=tries, **at_fault) from error
         except psycopg.DatabaseError as error:
-            reason = error.diag.message_primary or str(error).strip()
+            hint = f" ({error.diag.message_hint})" if error.diag.message_hint else ""
+            reason = (error.diag.message_primary or str(error).strip()) + hint
             raise MigrationRefused(reason=reason, **at_fault) from error
         time.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads the tries, guards nothing
         pause = min(pause * 2, 8)
