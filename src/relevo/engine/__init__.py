@@ -1,0 +1,1 @@
+"""What happens: decisions about rows, inside the caller's transaction."""

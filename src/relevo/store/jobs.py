@@ -84,7 +84,7 @@ def find_key_holders(
     """Answer which job holds each of the keys now."""
     params = {"tenant_id": tenant_id, "kind": kind, "keys": list(keys), "key_mode": mode.value}
     rows = yield Call(STATEMENTS["find_key_holders"], params)
-    return dict(rows)  # type: ignore[arg-type] -- two columns, by the statement
+    return {row[0]: row[1] for row in rows}
 
 
 def claim_jobs(
@@ -108,6 +108,7 @@ def claim_jobs(
 
 def complete_jobs(
     worker: int,
+    *,
     tenant_ids: Sequence[UUID],
     ids: Sequence[int],
     attempts: Sequence[int],
@@ -124,7 +125,7 @@ def complete_jobs(
         "errors": errors,
     }
     rows = yield Call(STATEMENTS["complete_jobs"], params)
-    return set(rows)  # type: ignore[arg-type] -- two columns, by the statement
+    return {(row[0], row[1]) for row in rows}
 
 
 def settle_jobs(
@@ -148,7 +149,14 @@ def postpone_unserved_jobs(queue: str, delay: timedelta, limit: int) -> Operatio
     """Answer how many jobs of each kind that nobody serves were put off."""
     params = {"queue": queue, "delay": delay.total_seconds(), "limit": limit}
     rows = yield Call(STATEMENTS["postpone_unserved_jobs"], params)
-    return dict(rows)  # type: ignore[arg-type] -- two columns, by the statement
+    return {row[0]: row[1] for row in rows}
+
+
+def release_unknown_jobs(worker: int, known: Sequence[int]) -> Operation[int]:
+    """Hand back what this session holds beyond the known ids; answer how many jobs."""
+    params = {"worker": worker, "known": list(known)}
+    rows = yield Call(STATEMENTS["release_unknown_jobs"], params)
+    return int(rows[0][0])
 
 
 def list_jobs(
@@ -208,6 +216,8 @@ def count_jobs(tenant_id: UUID, aggregate_id: str | None) -> Operation[dict[tupl
 
 
 def _read_job(row: tuple[Any, ...]) -> Job:
-    *plain, payload, result = row
-    plain[4] = JobState(plain[4])
-    return Job(*plain, json.loads(payload), None if result is None else json.loads(result))
+    values = list(row)
+    values[4] = JobState(values[4])
+    values[-2] = json.loads(values[-2])
+    values[-1] = None if values[-1] is None else json.loads(values[-1])
+    return Job(*values)

@@ -157,20 +157,7 @@ WHERE tenant_id = %(tenant_id)s::uuid
 -- name: claim_jobs
 -- Picks due jobs of one queue, marks them as this worker's and counts the attempt, in one trip.
 -- The walk goes from lane to lane after the cursor, tenant by tenant, so nobody starves.
-WITH RECURSIVE me AS MATERIALIZED (
-    -- The claim cannot commit after its session has ended: the end has to wait for this lock.
-    SELECT w.id
-    FROM relevo.workers AS w
-    WHERE w.id = %(worker)s::bigint
-      AND NOT EXISTS (
-          SELECT
-          FROM relevo.queues AS q
-          WHERE q.name = %(queue)s::text
-            AND q.paused_until > now()
-      )
-    FOR KEY SHARE OF w
-),
-walk AS (
+WITH RECURSIVE walk AS (
     (
         SELECT
             j.tenant_id,
@@ -205,7 +192,15 @@ walk AS (
 ),
 picked AS MATERIALIZED (
     SELECT due.place
-    FROM me
+    FROM (
+        SELECT
+        WHERE NOT EXISTS (
+            SELECT
+            FROM relevo.queues AS q
+            WHERE q.name = %(queue)s::text
+              AND q.paused_until > now()
+        )
+    ) AS open
     CROSS JOIN walk
     CROSS JOIN generate_series(0, 3) AS p (priority)
     CROSS JOIN LATERAL (
@@ -226,6 +221,15 @@ picked AS MATERIALIZED (
         FOR UPDATE SKIP LOCKED
     ) AS due
     LIMIT %(limit)s::integer
+),
+-- A claim cannot commit after its session has ended: the end has to wait for this lock.
+-- It is taken only where something was picked, so an empty claim writes nothing.
+me AS MATERIALIZED (
+    SELECT w.id
+    FROM relevo.workers AS w
+    WHERE w.id = %(worker)s::bigint
+      AND EXISTS (SELECT FROM picked)
+    FOR KEY SHARE OF w
 )
 UPDATE relevo.jobs AS j
 SET state = 'running',
@@ -233,7 +237,7 @@ SET state = 'running',
     worker = %(worker)s::bigint,
     started_at = clock_timestamp(),
     waiting_key = NULL
-WHERE j.ctid = ANY (ARRAY (SELECT picked.place FROM picked))
+WHERE j.ctid = ANY (ARRAY (SELECT picked.place FROM picked CROSS JOIN me))
 RETURNING
     j.tenant_id,
     j.id,
@@ -457,6 +461,49 @@ SELECT
     count(*) AS jobs
 FROM postponed AS p
 GROUP BY p.kind;
+
+-- name: release_unknown_jobs
+-- Hands back jobs that this session holds without knowing it: the answer to their claim was lost.
+WITH released AS (
+    UPDATE relevo.jobs AS j
+    SET state = 'available',
+        available_at = least(j.available_at, clock_timestamp()),
+        worker = NULL,
+        excused = j.excused + 1
+    WHERE j.live
+      AND j.worker = %(worker)s::bigint
+      AND j.id <> ALL (%(known)s::bigint[])
+    RETURNING
+        j.tenant_id,
+        j.id,
+        j.attempt,
+        j.started_at,
+        j.available_at
+),
+history AS (
+    INSERT INTO relevo.attempts (
+        tenant_id,
+        job_id,
+        attempt,
+        outcome,
+        worker,
+        started_at,
+        retry_at,
+        error
+    )
+    SELECT
+        r.tenant_id,
+        r.id,
+        r.attempt,
+        'released',
+        %(worker)s::bigint,
+        r.started_at,
+        r.available_at,
+        'the answer to the claim was lost'
+    FROM released AS r
+)
+SELECT count(*)
+FROM released;
 
 -- name: list_jobs
 -- One page of jobs, newest first, after the given id.

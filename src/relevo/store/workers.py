@@ -29,6 +29,7 @@ class WorkerRow:
 
 def insert_worker(
     name: str,
+    *,
     queues: Sequence[str],
     kinds: Sequence[str],
     concurrency: int,
@@ -72,7 +73,7 @@ def expire_worker(worker: int) -> Operation[None]:
 def delete_expired_workers() -> Operation[dict[int, str]]:
     """End the sessions whose lease ran out; answer their names by id."""
     rows = yield Call(STATEMENTS["delete_expired_workers"])
-    return dict(rows)  # type: ignore[arg-type] -- two columns, by the statement
+    return {row[0]: row[1] for row in rows}
 
 
 def lock_ended_workers() -> Operation[list[int]]:
@@ -87,10 +88,10 @@ def forget_ended_workers(workers: Sequence[int]) -> Operation[None]:
     yield Call(STATEMENTS["forget_ended_workers"], params, needs_transaction=True)
 
 
-def server_started_for() -> Operation[float]:
-    """Answer for how many seconds the server has been up."""
-    rows = yield Call(STATEMENTS["server_started_for"])
-    return float(rows[0][0])
+def read_clock() -> Operation[tuple[float, float]]:
+    """Answer the database's clock and for how long the server has been up, in seconds."""
+    rows = yield Call(STATEMENTS["read_clock"])
+    return float(rows[0][0]), float(rows[0][1])
 
 
 def list_workers() -> Operation[list[WorkerRow]]:

@@ -78,9 +78,11 @@ FOR UPDATE SKIP LOCKED;
 DELETE FROM relevo.ended_workers
 WHERE id = ANY (%(workers)s::bigint[]);
 
--- name: server_started_for
--- For how many seconds the server has been up: a young one has not heard its workers yet.
-SELECT extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8;
+-- name: read_clock
+-- The database's clock, and for how many seconds the server has been up.
+SELECT
+    extract(epoch FROM clock_timestamp())::float8,
+    extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8;
 
 -- name: list_workers
 -- The sessions that exist, oldest first.

@@ -1,0 +1,1 @@
+"""Jobs from enqueue to their final state, as operations that never commit."""

@@ -1,0 +1,84 @@
+"""Add jobs inside the caller's transaction, and say which job holds a key that was taken."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from relevo.db.operation import Operation
+from relevo.model.job import Enqueued, NewJob
+from relevo.store import jobs
+
+# A holder can finish between the refused insert and the look-up; then the key is free again.
+_TRIES: Final = 5
+
+
+def enqueue_job(job: NewJob) -> Operation[Enqueued]:
+    """Add one job, or answer the job that holds its key.
+
+    On commit the job exists and an idle worker is told; on roll-back nothing of it
+    remains. A concurrent holder of the key is waited for: if it rolls back, this one
+    is created.
+
+    Args:
+        job: What to insert, already validated.
+
+    Returns:
+        The new job, or the holder with ``created=False``; the id is None where a
+        unique index of the application refused the row.
+    """
+    if job.key is None:
+        job_id = yield from jobs.insert_job(job)
+        return Enqueued(job_id, created=job_id is not None)
+    for _ in range(_TRIES):
+        if job.key_for is not None:
+            yield from jobs.release_expired_keys(job.tenant_id, job.kind, [job.key])
+        job_id = yield from jobs.insert_job(job)
+        if job_id is not None:
+            return Enqueued(job_id, created=True)
+        holders = yield from _find_holders(job, [job.key])
+        if job.key in holders:
+            return Enqueued(holders[job.key], created=False)
+    return Enqueued(None, created=False)
+
+
+def enqueue_jobs(
+    like: NewJob,
+    payloads: Sequence[str],
+    aggregate_ids: Sequence[str | None],
+    keys: Sequence[str | None],
+) -> Operation[list[Enqueued]]:
+    """Add many jobs of one kind and tenant in one statement, then wake a worker once.
+
+    Args:
+        like: What all of them have in common.
+        payloads: JSON text of each.
+        aggregate_ids: The aggregate of each, as long as `payloads`.
+        keys: The key of each or None, as long as `payloads`.
+
+    Returns:
+        What became of each, in the order of the input.
+    """
+    if not payloads:
+        return []
+    wanted = sorted({key for key in keys if key is not None})
+    if wanted and like.key_for is not None:
+        yield from jobs.release_expired_keys(like.tenant_id, like.kind, wanted)
+    created = yield from jobs.insert_jobs(like, payloads, aggregate_ids, keys)
+    yield from jobs.wake_workers(like.queue)
+    refused = sorted({key for place, key in enumerate(keys) if key and place not in created})
+    holders = (yield from _find_holders(like, refused)) if refused else {}
+    answers = []
+    for place, key in enumerate(keys):
+        if place in created:
+            answers.append(Enqueued(created[place], created=True))
+        elif key is None or key in holders:
+            answers.append(Enqueued(holders.get(key or ""), created=False))
+        else:
+            job = replace(like, payload=payloads[place], aggregate_id=aggregate_ids[place], key=key)
+            answers.append((yield from enqueue_job(job)))
+    return answers
+
+
+def _find_holders(job: NewJob, keys: Sequence[str]) -> Operation[Mapping[str, int]]:
+    holders = yield from jobs.find_key_holders(job.tenant_id, job.kind, keys, job.key_mode)
+    return holders

@@ -1,0 +1,138 @@
+"""A kind of job: its name, its handler, and the rules its jobs live by."""
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from relevo.model.backoff import DEFAULT_MAX_ATTEMPTS, STANDARD, Backoff
+from relevo.model.errors import InvalidOption, KindExists, UnknownKind
+from relevo.model.payload import PayloadSchema
+
+DEFAULT_QUEUE: Final = "default"
+DEFAULT_TIMEOUT: Final = timedelta(minutes=5)
+DEFAULT_PRIORITY: Final = 2
+MAX_ATTEMPTS_LIMIT: Final = 1_000_000
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,126}")
+_QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What every job of one name has in common.
+
+    Attributes:
+        name: The kind's name on the row, such as ``mail.receipt``.
+        handler: The function that does the work; its first parameter is the context.
+        schema: How its arguments are written and read.
+        queue: Where its jobs wait.
+        retry: How long a failed job waits.
+        max_attempts: How many starts count before the job is failed, from 1.
+        timeout: How long one start may take.
+        priority: From 0 (first) to 3 (last).
+    """
+
+    name: str
+    handler: Callable[..., Any]
+    schema: PayloadSchema
+    queue: str = DEFAULT_QUEUE
+    retry: Backoff = STANDARD
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    timeout: timedelta = DEFAULT_TIMEOUT
+    priority: int = DEFAULT_PRIORITY
+
+    def __post_init__(self) -> None:
+        """Refuse values that the table would refuse later."""
+        check_name("kind", self.name, _NAME)
+        check_name("queue", self.queue, _QUEUE)
+        check_max_attempts(self.max_attempts)
+        check_priority(self.priority)
+        check_positive("timeout", self.timeout)
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the handler is a coroutine function."""
+        return inspect.iscoroutinefunction(self.handler)
+
+
+class Registry:
+    """The kinds of one application, by name."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, Kind] = {}
+
+    def add(self, kind: Kind) -> None:
+        """Declare a kind.
+
+        Raises:
+            KindExists: The name has a handler already.
+        """
+        if kind.name in self._kinds:
+            raise KindExists(kind=kind.name)
+        self._kinds[kind.name] = kind
+
+    def find(self, name: str) -> Kind | None:
+        """Answer the kind of that name, or None."""
+        return self._kinds.get(name)
+
+    def get(self, name: str) -> Kind:
+        """Answer the kind of that name.
+
+        Raises:
+            UnknownKind: Nobody has declared it.
+        """
+        if kind := self._kinds.get(name):
+            return kind
+        raise UnknownKind(kind=name)
+
+    def names(self) -> list[str]:
+        """Answer every kind's name, sorted."""
+        return sorted(self._kinds)
+
+    def queues(self) -> list[str]:
+        """Answer every queue that some kind uses, sorted."""
+        return sorted({kind.queue for kind in self._kinds.values()})
+
+
+def check_name(option: str, value: object, pattern: re.Pattern[str] = _QUEUE) -> None:
+    """Refuse a name that is not lower-case letters, digits, dot, dash and underscore."""
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise InvalidOption(
+            option=option,
+            value=value,
+            why="a name has a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
+            next="choose another name",
+        )
+
+
+def check_max_attempts(value: object) -> None:
+    """Refuse anything but a whole number of starts from 1 to a million."""
+    if type(value) is not int or not 1 <= value <= MAX_ATTEMPTS_LIMIT:
+        raise InvalidOption(
+            option="max_attempts",
+            value=value,
+            why="it counts starts, so it is a whole number from 1 to 1000000",
+            next="there is no value for 'unlimited'; pass a large number",
+        )
+
+
+def check_priority(value: object) -> None:
+    """Refuse anything but 0, 1, 2 or 3."""
+    if type(value) is not int or not 0 <= value <= 3:  # noqa: PLR2004 -- the four priorities
+        raise InvalidOption(
+            option="priority",
+            value=value,
+            why="there are four priorities",
+            next="pass 0 (first), 1, 2 or 3 (last)",
+        )
+
+
+def check_positive(option: str, value: timedelta) -> None:
+    """Refuse a duration that is not above zero."""
+    if value <= timedelta(0):
+        raise InvalidOption(
+            option=option, value=str(value), why="it must be above zero", next="pass a longer time"
+        )

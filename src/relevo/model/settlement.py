@@ -1,0 +1,150 @@
+"""Decide, from what a handler answered, what becomes of its job. No row is touched here."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from random import Random
+from typing import Final
+from uuid import UUID
+
+from relevo.model.errors import ResultNotStored
+from relevo.model.job import ClaimedJob
+from relevo.model.kind import Kind
+from relevo.model.outcome import Cancel, Fail, Outage, PermanentError, Retry, Snooze
+from relevo.model.payload import write_result
+from relevo.model.text import describe_error, fit_error, trace_error
+
+UNKNOWN_KIND_DELAY: Final = timedelta(seconds=30)
+"""How long a job waits that reached a worker which does not know its kind."""
+
+
+class Action(StrEnum):
+    """What the settle statement is asked to do; SQL decides whether a retry is spent."""
+
+    COMPLETED = "completed"
+    RETRIED = "retried"
+    SNOOZED = "snoozed"
+    RELEASED = "released"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """What is to be written when an attempt ends.
+
+    Attributes:
+        action: What happened; snoozed and released starts do not count.
+        delay: How long the job waits where it goes back to the queue.
+        error: The last error on the row, or None to leave it.
+        trace: The longer text for the attempt's history.
+        result: JSON text of a completed job's result.
+        pause: For how long the job's queue is kept from being claimed.
+    """
+
+    tenant_id: UUID
+    job_id: int
+    attempt: int
+    action: Action
+    delay: timedelta = timedelta(0)
+    error: str | None = None
+    trace: str | None = None
+    result: str | None = None
+    pause: timedelta | None = None
+
+
+def settle_answer(  # noqa: PLR0911 -- one return for each outcome
+    kind: Kind, job: ClaimedJob, answer: object, random: Random
+) -> Settlement:
+    """Decide by what the handler returned.
+
+    Args:
+        kind: The rules of the job's kind.
+        job: The job as it was claimed.
+        answer: The handler's return value: an outcome, or the job's result.
+        random: Where jitter comes from.
+    """
+    if answer is None:
+        return Settlement(job.tenant_id, job.id, job.attempt, Action.COMPLETED)
+    match answer:
+        case Retry(in_, reason):
+            delay = kind.retry.delay(job.failures, random) if in_ is None else in_
+            return _back(job, Action.RETRIED, delay, reason)
+        case Snooze(in_, reason):
+            return _back(job, Action.SNOOZED, in_, reason or None)
+        case Outage(reason, in_):
+            return _back(job, Action.RELEASED, timedelta(0), reason, pause=in_)
+        case Fail(reason):
+            return _back(job, Action.FAILED, timedelta(0), reason)
+        case Cancel(reason):
+            return _back(job, Action.CANCELLED, timedelta(0), reason)
+        case _:
+            return _complete(job, answer)
+
+
+def settle_error(kind: Kind, job: ClaimedJob, error: BaseException, random: Random) -> Settlement:
+    """Decide by what the handler raised: permanent errors end the job, others are retried."""
+    permanent = isinstance(error, PermanentError)
+    return Settlement(
+        job.tenant_id,
+        job.id,
+        job.attempt,
+        Action.FAILED if permanent else Action.RETRIED,
+        delay=timedelta(0) if permanent else kind.retry.delay(job.failures, random),
+        error=describe_error(error),
+        trace=trace_error(error),
+    )
+
+
+def settle_timeout(kind: Kind, job: ClaimedJob, random: Random) -> Settlement:
+    """Decide for a start that took longer than its kind allows."""
+    seconds = kind.timeout.total_seconds()
+    delay = kind.retry.delay(job.failures, random)
+    return _back(job, Action.RETRIED, delay, f"timed out after {seconds:g} s")
+
+
+def settle_cancelled(kind: Kind, job: ClaimedJob, random: Random) -> Settlement:
+    """Decide for a handler that was cancelled by itself, not by the worker."""
+    delay = kind.retry.delay(job.failures, random)
+    return _back(job, Action.RETRIED, delay, "cancelled inside handler")
+
+
+def release(job: ClaimedJob, reason: str, delay: timedelta = timedelta(0)) -> Settlement:
+    """Hand a job back without a charge: the worker stops, or does not know the kind."""
+    return _back(job, Action.RELEASED, delay, reason)
+
+
+def refuse_payload(kind: Kind, job: ClaimedJob, error: BaseException, random: Random) -> Settlement:
+    """Decide for a payload that the handler cannot take.
+
+    A payload that is no object can never fit, so the job ends. An object that does
+    not fit may belong to a newer or older release, so it is retried by the rule.
+    """
+    if not job.payload.lstrip().startswith("{"):
+        return _back(job, Action.FAILED, timedelta(0), describe_error(error))
+    return settle_error(kind, job, error, random)
+
+
+def _complete(job: ClaimedJob, answer: object) -> Settlement:
+    try:
+        result, note = write_result(answer), None
+    except ResultNotStored as refused:
+        # The effects stand, so the job is completed; running it again would repeat them.
+        result, note = None, str(refused)
+    return Settlement(
+        job.tenant_id, job.id, job.attempt, Action.COMPLETED, result=result, error=note
+    )
+
+
+def _back(
+    job: ClaimedJob,
+    action: Action,
+    delay: timedelta,
+    reason: str | None,
+    pause: timedelta | None = None,
+) -> Settlement:
+    error = None if reason is None else fit_error(reason)
+    wait = max(delay, timedelta(0))
+    return Settlement(
+        job.tenant_id, job.id, job.attempt, action, delay=wait, error=error, pause=pause
+    )
