@@ -202,23 +202,28 @@ picked AS MATERIALIZED (
         )
     ) AS open
     CROSS JOIN walk
-    CROSS JOIN generate_series(0, 3) AS p (priority)
+    -- Lane by lane, and inside a lane by priority: a tenant with urgent work cannot hold up the others.
     CROSS JOIN LATERAL (
-        SELECT j.ctid AS place
-        FROM relevo.jobs AS j
-        WHERE j.queue = %(queue)s::text
-          AND j.tenant_id = walk.tenant_id
-          AND j.lane = walk.lane
-          AND j.priority = p.priority
-          AND j.live
-          AND j.available_at <= now()
-          AND j.worker IS NULL
-          AND j.kind = ANY (%(kinds)s::text[])
-        ORDER BY
-            j.available_at,
-            j.id
+        SELECT ready.place
+        FROM generate_series(0, 3) AS p (priority)
+        CROSS JOIN LATERAL (
+            SELECT j.ctid AS place
+            FROM relevo.jobs AS j
+            WHERE j.queue = %(queue)s::text
+              AND j.tenant_id = walk.tenant_id
+              AND j.lane = walk.lane
+              AND j.priority = p.priority
+              AND j.live
+              AND j.available_at <= now()
+              AND j.worker IS NULL
+              AND j.kind = ANY (%(kinds)s::text[])
+            ORDER BY
+                j.available_at,
+                j.id
+            LIMIT %(limit)s::integer
+            FOR UPDATE SKIP LOCKED
+        ) AS ready
         LIMIT %(limit)s::integer
-        FOR UPDATE SKIP LOCKED
     ) AS due
     LIMIT %(limit)s::integer
 ),

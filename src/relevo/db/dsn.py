@@ -1,0 +1,61 @@
+"""Connection strings: whose session it is, and with which settings it begins.
+
+Settings travel as start-up options, so that they hold from the first statement and
+no statement has to repeat them.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+WORKER_ROLE: Final = "relevo_worker"
+WEB_ROLE: Final = "relevo_web"
+
+ENGINE_SETTINGS: Final[Mapping[str, str]] = {
+    # SKIP LOCKED helps only at this level, whatever the database's default is.
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
+    # The claim must keep its plan though it was planned while the table was empty.
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "jit": "off",
+}
+
+HANDLER_SETTINGS: Final[Mapping[str, str]] = {"default_transaction_isolation": "read committed"}
+
+
+def with_session(
+    dsn: str,
+    *,
+    role: str | None = None,
+    settings: Mapping[str, str] | None = None,
+    application_name: str | None = None,
+) -> str:
+    """Answer the same connection string for another role and other session settings.
+
+    Args:
+        dsn: A libpq connection string or URI.
+        role: The role that the session takes on at once; the login must be a member.
+        settings: PostgreSQL settings by name.
+        application_name: What `pg_stat_activity` shows.
+    """
+    parts = conninfo_to_dict(dsn)
+    wanted = dict(settings or {})
+    if role is not None:
+        wanted["role"] = role
+    flags = [f"-c {name}={_escape(value)}" for name, value in wanted.items()]
+    given = parts.get("options")
+    options = " ".join([*([str(given)] if given else []), *flags])
+    if options:
+        parts["options"] = options
+    if application_name is not None:
+        parts["application_name"] = application_name
+    return make_conninfo("", **parts)
+
+
+def _escape(value: str) -> str:
+    return value.replace("\\", "\\\\").replace(" ", "\\ ")
