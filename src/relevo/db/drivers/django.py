@@ -25,7 +25,7 @@ T = TypeVar("T")
 def run(connection: DatabaseWrapper | ConnectionProxy, operation: Operation[T]) -> T:
     """Run the operation inside whatever transaction the connection has."""
     if connection.vendor != "postgresql":
-        raise UnknownConnection(given=f"Django's {connection.vendor}", accepted=ACCEPTED)
+        raise UnknownConnection(given=f"Django's {connection.vendor} connection", accepted=ACCEPTED)
     is_psycopg2 = connection.Database.__name__ == "psycopg2"
 
     def execute(call: Call) -> Rows:

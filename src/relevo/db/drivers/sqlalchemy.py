@@ -23,7 +23,7 @@ T = TypeVar("T")
 _DRIVERS = {"psycopg", "psycopg_async", "psycopg2", "asyncpg"}
 # A caller's options for its own reading would turn an INSERT into a server-side
 # cursor, or leave "%%" doubled.
-_OPTIONS = {"stream_results": False, "no_parameters": False}
+_OPTIONS = {"stream_results": False, "yield_per": None, "no_parameters": False}
 
 
 def run(connection: Connection, operation: Operation[T]) -> T:
