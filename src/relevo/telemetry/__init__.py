@@ -1,0 +1,1 @@
+"""Report what happened: log lines that carry whose work it was."""

@@ -1,0 +1,66 @@
+"""Connections for handlers: bounded, opened on first use, one pool for each way of waiting.
+
+The engine's own statements never pass through here, so a handler that holds every
+connection cannot stop a claim, a heartbeat or a settle.
+"""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+import psycopg
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+
+class HandlerPools:
+    """Pools for synchronous and for asynchronous handlers.
+
+    Args:
+        dsn: Where to connect, role and settings included.
+        size: The most connections of each pool.
+        wait: How many seconds a handler waits for a connection before it fails.
+    """
+
+    def __init__(self, dsn: str, size: int, wait: float = 30.0) -> None:
+        self._dsn = dsn
+        self._size = size
+        self._wait = wait
+        self._sync: ConnectionPool[psycopg.Connection] | None = None
+        self._async: AsyncConnectionPool[psycopg.AsyncConnection] | None = None
+        self._gate = threading.Lock()
+        self._async_gate = asyncio.Lock()
+
+    @contextmanager
+    def sync_transaction(self) -> Iterator[psycopg.Connection]:
+        """Lend a connection in a transaction: commits at the end, rolls back on an exception."""
+        with self._gate:
+            if self._sync is None:
+                self._sync = ConnectionPool(
+                    self._dsn, min_size=0, max_size=self._size, timeout=self._wait, open=True
+                )
+        with self._sync.connection() as connection:
+            yield connection
+
+    @asynccontextmanager
+    async def async_transaction(self) -> AsyncIterator[psycopg.AsyncConnection]:
+        """Lend a connection in a transaction: commits at the end, rolls back on an exception."""
+        async with self._async_gate:
+            if self._async is None:
+                pool = AsyncConnectionPool(
+                    self._dsn, min_size=0, max_size=self._size, timeout=self._wait, open=False
+                )
+                await pool.open()
+                self._async = pool
+        async with self._async.connection() as connection:
+            yield connection
+
+    def close_sync(self) -> None:
+        """Close the pool of the synchronous handlers."""
+        if self._sync is not None:
+            self._sync.close()
+
+    async def close_async(self) -> None:
+        """Close the pool of the asynchronous handlers, on their loop."""
+        if self._async is not None:
+            await self._async.close()

@@ -1,0 +1,3 @@
+-- name: set_tenant
+-- Says whose rows this transaction may see and write; the end of the transaction forgets it.
+SELECT set_config('relevo.tenant', %(tenant_id)s::text, true);
