@@ -16,10 +16,13 @@ SELECT
         WHEN n.oid IS NULL THEN pg_catalog.has_database_privilege(pg_catalog.current_database(), 'CREATE')
         ELSE pg_catalog.pg_has_role(n.nspowner, 'USAGE')
     END,
-    pg_catalog.to_regclass('relevo.migrations') IS NOT NULL
+    c.oid IS NOT NULL
 FROM (SELECT) AS always
 LEFT JOIN pg_catalog.pg_namespace AS n
-    ON n.nspname = 'relevo';
+    ON n.nspname = 'relevo'
+LEFT JOIN pg_catalog.pg_class AS c
+    ON c.relnamespace = n.oid
+   AND c.relname = 'migrations';
 
 -- name: create_schema
 -- Makes the place of everything.
