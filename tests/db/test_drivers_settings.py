@@ -1,5 +1,6 @@
 """The caller's own settings neither change an operation's rows nor are changed by it."""
 
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -174,8 +175,10 @@ def test_sqlalchemy_options_for_reading_do_not_reach_the_rows_and_stay(
 def test_django_without_zones_still_answers_timestamps_with_zone(
     empty_database: str, kind: type[OnDjango]
 ) -> None:
-    adapter = kind(empty_database, autocommit=False)
-    with override_settings(USE_TZ=False):
+    with (
+        override_settings(USE_TZ=False),
+        closing(kind(empty_database, autocommit=False)) as adapter,
+    ):
         adapter.begin()
 
         rows = adapter.run(work(VALUES))
@@ -186,15 +189,13 @@ def test_django_without_zones_still_answers_timestamps_with_zone(
         assert is_as_expected(rows)
         assert own.tzinfo is None
         assert abs(rows[0][2] - datetime.now(UTC)).total_seconds() < 60
-        adapter.close()
 
 
 def test_the_django_backends_of_this_suite_are_the_two_that_they_claim_to_be(
     empty_database: str,
 ) -> None:
     for kind, module in ((OnDjango, "psycopg"), (OnDjangoPsycopg2, "psycopg2")):
-        adapter = kind(empty_database, autocommit=False)
-        adapter.begin()
-        with adapter.connection.cursor() as cursor:
-            assert type(cursor.connection).__module__.split(".")[0] == module
-        adapter.close()
+        with closing(kind(empty_database, autocommit=False)) as adapter:
+            adapter.begin()
+            with adapter.connection.cursor() as cursor:
+                assert type(cursor.connection).__module__.split(".")[0] == module

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg.types.datetime import TimestamptzLoader
 
-from relevo.db.drivers.errors import ACCEPTED, NotInTransaction, UnknownConnection
+from relevo.db.drivers.errors import NotInTransaction, UnknownConnection
 from relevo.db.drivers.psycopg2 import plain_rows
 from relevo.db.operation import Call, Operation, Rows, drive
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 def run(connection: DatabaseWrapper | ConnectionProxy, operation: Operation[T]) -> T:
     """Run the operation inside whatever transaction the connection has."""
     if connection.vendor != "postgresql":
-        raise UnknownConnection(given=f"Django's {connection.vendor} connection", accepted=ACCEPTED)
+        raise UnknownConnection(given=f"Django's {connection.vendor} connection")
     is_psycopg2 = connection.Database.__name__ == "psycopg2"
 
     def execute(call: Call) -> Rows:

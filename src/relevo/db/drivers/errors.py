@@ -4,18 +4,15 @@ from typing import ClassVar
 
 from relevo.errors import RelevoError
 
-ACCEPTED = (
-    "psycopg.Connection, psycopg.AsyncConnection, asyncpg.Connection, "
-    "SQLAlchemy's Connection, Session, AsyncConnection and AsyncSession "
-    "(over psycopg, psycopg2 or asyncpg), or Django's connection to PostgreSQL"
-)
-
 
 class UnknownConnection(RelevoError):
     """The object is not a connection that relevo can work on."""
 
     template: ClassVar[str] = (
-        "%(given)s is not a connection that relevo works on; give one of %(accepted)s"
+        "%(given)s is not a connection that relevo works on; give one of "
+        "psycopg.Connection, psycopg.AsyncConnection, asyncpg.Connection, "
+        "SQLAlchemy's Connection, Session, AsyncConnection and AsyncSession "
+        "(over psycopg, psycopg2 or asyncpg), or Django's connection to PostgreSQL"
     )
 
 

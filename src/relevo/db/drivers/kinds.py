@@ -10,7 +10,7 @@ from importlib import import_module
 from inspect import iscoroutinefunction
 from typing import Any
 
-from relevo.db.drivers.errors import ACCEPTED, UnknownConnection
+from relevo.db.drivers.errors import UnknownConnection
 
 # The class that marks a kind, and its runner: module and function.
 _KINDS = {
@@ -62,7 +62,7 @@ def kind_of(connection: object) -> Kind:
             module, function = known
             run = getattr(import_module(f"relevo.db.drivers.{module}"), function)
             return _found.setdefault(given, Kind(iscoroutinefunction(run), run))
-    raise UnknownConnection(given=name_of(given), accepted=ACCEPTED)
+    raise UnknownConnection(given=name_of(given))
 
 
 def name_of(given: type) -> str:

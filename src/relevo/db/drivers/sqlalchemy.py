@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from relevo.db.drivers.errors import ACCEPTED, NotInTransaction, UnknownConnection
+from relevo.db.drivers.errors import NotInTransaction, UnknownConnection
 from relevo.db.drivers.psycopg2 import plain_rows
 from relevo.db.operation import Call, Operation, Rows, drive
 
@@ -30,12 +30,12 @@ def run(connection: Connection, operation: Operation[T]) -> T:
     """Run the operation inside whatever transaction the connection has."""
     driver = connection.dialect.driver
     if driver not in _DRIVERS:
-        raise UnknownConnection(given=f"SQLAlchemy's {driver} connection", accepted=ACCEPTED)
+        raise UnknownConnection(given=f"SQLAlchemy's {driver} connection")
 
     def execute(call: Call) -> Rows:
         statement = call.statement
         if call.needs_transaction and _commits_by_itself(connection):
-            remedy = "an isolation level other than AUTOCOMMIT"
+            remedy = 'isolation_level="READ COMMITTED"'
             raise NotInTransaction(statement=statement.name, remedy=remedy)
         sql: str = statement.sql
         values: dict[str, object] | tuple[object, ...] = dict(call.params)
