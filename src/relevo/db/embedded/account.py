@@ -7,6 +7,7 @@ account could change is ever followed by root.
 
 import os
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,12 @@ from typing import Any, Self
 
 from relevo.db.embedded.errors import UnknownAccount
 
-try:
+if sys.platform != "win32":
     import pwd
-except ImportError:  # Windows: `Embedded` refuses before it asks
-    pwd = None  # type: ignore[assignment]
+
+# Enough to run. The rest stays with us: a session of the server's superuser could read the secrets
+# in it, and the PG variables would speak to the server itself.
+_PASSED_ON = ("PATH", "TZ", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 # Prints the first directory that cannot be entered.
 _FIRST_CLOSED = 'for d; do cd "$d" 2>/dev/null || { printf %s "$d"; exit; }; done'
@@ -82,8 +85,7 @@ class Account:
         switch: dict[str, Any] = {}
         if self.switched:
             switch = {"user": self.uid, "group": self.gid, "extra_groups": []}
-        # libpq's and the server's own variables must not leak in; C keeps messages readable here.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("PG", "LC_"))}
+        environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
         return subprocess.run(  # noqa: S603 - the programs are PostgreSQL's and /bin/sh
             [str(word) for word in argv],
             check=False,
@@ -93,7 +95,7 @@ class Account:
             stdout=subprocess.PIPE if log is None else log,
             stderr=subprocess.STDOUT,
             cwd="/",
-            env={**environment, "LC_ALL": "C", **(variables or {})},
+            env={**environment, "LC_ALL": "C", **(variables or {})},  # C: messages as we read them
             start_new_session=True,
             pass_fds=keep,
             **switch,

@@ -30,7 +30,8 @@ host  all         all all scram-sha-256
 
 def disk_full(layout: Layout) -> DiskFull:
     """The error that says how much room is left."""
-    return DiskFull(root=layout.root, free=shutil.disk_usage(layout.root).free // _MEGABYTE)
+    there = next(folder for folder in (layout.root, *layout.root.parents) if folder.exists())
+    return DiskFull(root=layout.root, free=shutil.disk_usage(there).free // _MEGABYTE)
 
 
 def is_full(layout: Layout, said: str) -> bool:
@@ -45,7 +46,7 @@ def check_major(layout: Layout, binaries: Binaries) -> None:
         return
     try:
         found = int((layout.data / "PG_VERSION").read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, ValueError):
         raise DamagedData(data=layout.data) from None
     if found != binaries.major:
         raise OtherMajor(data=layout.data, found=found, bin=binaries.bin, major=binaries.major)

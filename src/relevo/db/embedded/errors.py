@@ -76,6 +76,15 @@ class OwnedByAnother(EmbeddedError):
     )
 
 
+class UnusableDirectory(EmbeddedError):
+    """The system does not let this user work in the directory."""
+
+    template: ClassVar[str] = (
+        "cannot use %(root)s as %(account)s: %(reason)s;"
+        " choose a local directory that this user can write to"
+    )
+
+
 class Unreachable(EmbeddedError):
     """The account that runs the server cannot enter a directory above its own."""
 
@@ -100,7 +109,7 @@ class DamagedData(EmbeddedError):
     """The data directory lacks what every data directory has."""
 
     template: ClassVar[str] = (
-        "%(data)s exists but is no PostgreSQL data directory (PG_VERSION is missing);"
+        "%(data)s exists but is no PostgreSQL data directory (PG_VERSION is missing or unreadable);"
         " restore it from a backup, or move it away to begin with an empty database"
     )
 

@@ -7,18 +7,17 @@ inherited is closed in it at once, so a child holds no lock of its parent.
 """
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 from weakref import WeakSet
 
-try:
+if sys.platform != "win32":
     import fcntl
-except ImportError:  # Windows: `Embedded` refuses before it locks
-    fcntl = None  # type: ignore[assignment]
 
-SUPPORTED = fcntl is not None
+SUPPORTED: bool = sys.platform != "win32"
 _PAUSE = 0.02
 
 

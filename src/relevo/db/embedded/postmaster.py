@@ -11,6 +11,7 @@ import re
 import socket
 import struct
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,3 +151,11 @@ def ask_to_stop(address: Address, account: Account) -> None:
     The signal is sent as the server's account, so that root cannot be led to another process.
     """
     account.run(["/bin/sh", "-c", 'kill -INT "$1"', "sh", str(address.pid)])
+
+
+def remove_socket_folder(layout: Layout, address: Address) -> None:
+    """Leave nothing behind where the socket had to be outside the root."""
+    folder = _socket_folder(layout, str(address.port))
+    if folder != layout.sockets:
+        with suppress(OSError):  # not empty, or gone: harmless, the next start takes it again
+            folder.rmdir()

@@ -6,26 +6,20 @@ last. The server's processes hold the server's lock from their first moment to
 their last. All three end with the processes that hold them, also with kill -9.
 """
 
-import errno
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from relevo.db.embedded import binaries, cluster, postmaster
+from relevo.db.embedded import launch
 from relevo.db.embedded.account import Account
 from relevo.db.embedded.dsn import build_dsn
-from relevo.db.embedded.errors import (
-    NotReady,
-    NotStarted,
-    ReservedSetting,
-    StartFailed,
-    UnsupportedPlatform,
-)
+from relevo.db.embedded.errors import NotStarted, ReservedSetting, UnsupportedPlatform
 from relevo.db.embedded.locks import SUPPORTED, Deadline, FileLock
 from relevo.db.embedded.paths import Layout, claim
+from relevo.db.embedded.postmaster import Address
 
 _RESERVED = {"config_file", "data_directory", "hba_file", "unix_socket_directories"}
 
@@ -57,7 +51,7 @@ class Embedded:
         self._account = Account.choose(run_as)
         self._client: FileLock | None = None
         self._owner = 0
-        self._address: postmaster.Address | None = None
+        self._address: Address | None = None
 
     @property
     def root(self) -> Path:
@@ -79,19 +73,10 @@ class Embedded:
             EmbeddedError: What, why and what to do next; a refused directory is unchanged.
         """
         deadline = Deadline(timeout)
-        claim(self._layout, self._account)
-        with self._full_disk_said(), self._gate(deadline):
-            client = self._client if self._is_user() else None
-            if client is None:
-                client = FileLock(self._layout.clients)
-                client.try_shared()  # taken alone only behind the gate, where we are
-            try:
-                self._address = self._run(deadline)
-            except BaseException:
-                self._client = None
-                client.release()
-                raise
-            self._client, self._owner = client, os.getpid()
+        with launch.system_errors_said(self._layout):
+            claim(self._layout, self._account)
+            with self._gate(deadline):
+                self._use(deadline)
         return self
 
     def stop(self, timeout: float = 60) -> bool:
@@ -114,10 +99,7 @@ class Embedded:
         with self._gate(deadline), FileLock(self._layout.clients) as users:
             if not users.try_exclusive():
                 return False
-            if (address := postmaster.read_address(self._layout)) and not self._is_gone():
-                postmaster.ask_to_stop(address, self._account)
-            if not deadline.wait_for(self._is_gone):
-                raise self._not_ready("gone", deadline)
+            launch.shut_down(self._layout, self._account, deadline)
             return True
 
     def dsn(
@@ -144,70 +126,31 @@ class Embedded:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _run(self, deadline: Deadline) -> postmaster.Address:
-        """The address of a server that answers, started here if none runs."""
-        with FileLock(self._layout.server) as server:
-            # Held by a server that is up, coming up or going down, or by an orphaned initdb.
-            if not deadline.wait_for(lambda: server.try_exclusive() or self._answers()):
-                raise self._not_ready("ready", deadline)
-            stale = postmaster.read_address(self._layout)
-            if stale and not server.try_exclusive():
-                return stale
-            found = binaries.prepare(self._layout, self._account)
-            cluster.check_major(self._layout, found)
-            cluster.create(self._layout, found, self._account, self._settings, server)
-            cluster.write_access(self._layout)
-            said = self.log.stat().st_size if self.log.exists() else 0
-            postmaster.spawn(self._layout, found, self._account, self._settings, server)
-        if not deadline.wait_for(lambda: self._answers(stale) or self._is_gone()):
-            raise self._not_ready("ready", deadline)
-        address = postmaster.read_address(self._layout)
-        if address is None or self._is_gone():
-            raise self._start_failed(said)
-        return address
-
-    def _answers(self, stale: postmaster.Address | None = None) -> bool:
-        address = postmaster.read_address(self._layout)
-        return address is not None and address != stale and address.answers()
-
-    def _is_gone(self) -> bool:
-        with FileLock(self._layout.server) as server:
-            return server.try_exclusive()
+    def _use(self, deadline: Deadline) -> None:
+        client = self._client if self._is_user() else None
+        client = client or FileLock(self._layout.clients)
+        try:
+            launch.await_that(client.try_shared, "free to join", self._layout, deadline)
+            self._address = launch.join_or_start(
+                self._layout, self._account, self._settings, deadline
+            )
+        except BaseException:
+            self._client = None
+            client.release()
+            raise
+        self._client, self._owner = client, os.getpid()
 
     def _is_user(self) -> bool:
         return self._client is not None and self._owner == os.getpid()
 
     @contextmanager
-    def _gate(self, deadline: Deadline) -> Iterator[None]:
+    def _gate(self, deadline: Deadline) -> Generator[None, None, None]:
         gate = FileLock(self._layout.gate)
         try:
-            if not deadline.wait_for(gate.try_exclusive):
-                raise self._not_ready("free to start or stop", deadline)
+            launch.await_that(gate.try_exclusive, "free to start or stop", self._layout, deadline)
             yield
         finally:
             gate.release()
-
-    @contextmanager
-    def _full_disk_said(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-                raise cluster.disk_full(self._layout) from error
-            raise
-
-    def _start_failed(self, said: int) -> Exception:
-        with self.log.open(errors="replace") as log:
-            log.seek(said)
-            tail = log.read()[-2000:].strip()
-        if cluster.is_full(self._layout, tail):
-            return cluster.disk_full(self._layout)
-        return StartFailed(root=self.root, log=self.log, tail=tail)
-
-    def _not_ready(self, awaited: str, deadline: Deadline) -> NotReady:
-        return NotReady(
-            root=self.root, awaited=awaited, seconds=f"{deadline.seconds:g}", log=self.log
-        )
 
 
 def _plain(setting: str) -> str:
