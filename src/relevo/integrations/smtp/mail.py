@@ -26,7 +26,7 @@ _LANGUAGE = re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*")
 _MESSAGE_ID = re.compile(r"<[!-;=?A-~]+@[!-;=?A-~]+>")
 _OURS: Final = frozenset(
     {
-        *("from", "sender", "to", "cc", "bcc", "resent-to", "resent-cc", "resent-bcc"),
+        *("from", "sender", "reply-to", "to", "cc", "bcc", "resent-to", "resent-cc", "resent-bcc"),
         *("subject", "date", "message-id", "auto-submitted", "mime-version", "return-path"),
     }
 )
@@ -42,8 +42,9 @@ class Mail:
         text: The body that every reader can show.
         message_id: From `message_id`, so that a second try is the same mail.
         html: The same body for readers that prefer it.
+        reply_to: Where answers go, if not to the sender.
         language: The tag of the language it is written in, such as `es` or `pt-BR`.
-        headers: Further headers, such as Reply-To. Those that this package writes are refused.
+        headers: Further headers of free text. Those that this package writes are refused.
 
     Raises:
         BadMail: A line break in a header, a header that is not the caller's, or a text that
@@ -55,6 +56,7 @@ class Mail:
     text: str
     message_id: str
     html: str | None = None
+    reply_to: Mailbox | None = None
     language: str = "en"
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 

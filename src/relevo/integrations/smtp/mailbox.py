@@ -6,13 +6,13 @@ that a server without SMTPUTF8 can still be asked. Nothing here resolves a name.
 
 import re
 from dataclasses import dataclass
-from email.headerregistry import Address
 from typing import Final
 
 from relevo.integrations.smtp.errors import BadMailbox
 from relevo.integrations.smtp.text import unsafe_in_header
 
 MAX_LOCAL: Final = 64
+MAX_LABEL: Final = 63
 MAX_ADDRESS: Final = 254
 
 # Quoted local parts and address literals are refused: nobody's mailbox needs them, and they
@@ -72,10 +72,6 @@ class Mailbox:
         """Whether only a server with SMTPUTF8 can take this address."""
         return not self.wire.isascii()
 
-    def header(self) -> Address:
-        """The mailbox as a header writes it."""
-        return Address(display_name=self.name, username=self.local, domain=self.domain)
-
 
 def _problem(address: str) -> str:
     """Say what is wrong with an address, or nothing."""
@@ -96,6 +92,8 @@ def _domain_problem(local: str, domain: str) -> str:
         travelling = _travelling(domain)
     except UnicodeError:
         return "the domain cannot be written in ASCII"
+    if any(len(label.encode()) > MAX_LABEL for label in travelling.split(".")):
+        return f"a part of the domain is longer than {MAX_LABEL} bytes"
     if len(local.encode()) > MAX_LOCAL or len(f"{local}@{travelling}".encode()) > MAX_ADDRESS:
         return f"it is longer than {MAX_LOCAL} bytes before '@' or {MAX_ADDRESS} in all"
     return ""

@@ -106,14 +106,18 @@ def judge(stage: Stage, answer: Reply | Broken, server: str) -> Delivery | None:
     if isinstance(answer, Broken):
         if stage is Stage.MESSAGE:
             return TemporaryRefusal(None, UNKNOWN % answer.what)
-        return ChannelDown(f"{server} {answer.what} at {stage}")
+        return ChannelDown(f"{server} {answer.what}{_at(stage)}")
     if _goes_on(stage, answer.code):
         return Delivered(str(answer)) if stage is Stage.MESSAGE else None
     if _is_about_the_mail(stage, answer):
         return _refusal(answer)
     if stage is Stage.MESSAGE and answer.code != _CLOSING:
         return TemporaryRefusal(None, UNKNOWN % f"answered {answer}")
-    return ChannelDown(f"{server} answered {answer} at {stage}{_hint(stage, answer)}")
+    return ChannelDown(f"{server} answered {answer}{_at(stage)}{_hint(stage, answer)}")
+
+
+def _at(stage: Stage) -> str:
+    return "" if stage is Stage.CONNECT else f" at {stage}"
 
 
 def _goes_on(stage: Stage, code: int) -> bool:
