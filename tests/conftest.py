@@ -45,6 +45,8 @@ def server() -> Iterator[str]:
         return
     # A short path: the socket's address has about a hundred bytes.
     with tempfile.TemporaryDirectory(prefix="relevo-test-") as root:
+        # As root the server runs as somebody else, who has to get there.
+        Path(root).chmod(0o755)
         with Embedded(Path(root) / "pg", settings=FAST) as embedded:
             yield embedded.dsn()
 

@@ -82,3 +82,14 @@ def enqueue_jobs(
 def _find_holders(job: NewJob, keys: Sequence[str]) -> Operation[Mapping[str, int]]:
     holders = yield from jobs.find_key_holders(job.tenant_id, job.kind, keys, job.key_mode)
     return holders
+
+
+def wake(queue: str) -> Operation[bool]:
+    """Tell the idle workers of a queue that something is due, when the transaction commits.
+
+    For jobs that were inserted by SQL of your own; `enqueue_job` does it by itself.
+    Answer whether somebody wanted to be told; nobody else needs to be, busy workers
+    look by themselves.
+    """
+    told = yield from jobs.wake_workers(queue)
+    return told

@@ -1,0 +1,337 @@
+"""An application: the kinds it declares, and how their jobs are enqueued."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any, Concatenate, Final, Generic, Literal, ParamSpec, TypeVar, overload
+from uuid import UUID
+
+import msgspec
+
+from relevo.api import AsyncConnection, SyncConnection, perform
+from relevo.db.operation import Operation
+from relevo.engine.jobs.context import Context
+from relevo.engine.jobs.enqueue import enqueue_job, enqueue_jobs
+from relevo.loops.settings import WorkerSettings
+from relevo.loops.worker import Worker
+from relevo.model.backoff import DEFAULT_MAX_ATTEMPTS, STANDARD, Backoff
+from relevo.model.errors import InvalidOption, TenantRequired
+from relevo.model.ids import DEFAULT_TENANT
+from relevo.model.job import Enqueued, KeyMode, NewJob
+from relevo.model.kind import (
+    DEFAULT_PRIORITY,
+    DEFAULT_QUEUE,
+    DEFAULT_TIMEOUT,
+    Kind,
+    Registry,
+    check_max_attempts,
+    check_name,
+    check_positive,
+    check_priority,
+)
+from relevo.model.payload import MAX_PAYLOAD_BYTES, PayloadSchema
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+MAX_HEADERS_BYTES: Final = 8 * 1024
+MAX_KEY: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How one enqueue differs from what its kind says.
+
+    Attributes:
+        tenant_id: Whose job; needed where the application serves several tenants.
+        aggregate_id: What the job is about: a cycle, an order, a loan.
+        key: Refuses a second job of the same kind and tenant with this key.
+        key_mode: How long it does so.
+        key_for: With `KeyMode.ALWAYS`, when the key is free again.
+        available_at: Not before this time, by the database's clock.
+        delay: Not before so long after now, or after `available_at`.
+        priority: From 0 (first) to 3 (last).
+        max_attempts: How many starts count, from 1.
+        queue: Another queue than the kind's.
+        actor: Who asked for it, shown with the job.
+        headers: What travels with the job, such as ``traceparent``; not part of the payload.
+    """
+
+    tenant_id: UUID | None = None
+    aggregate_id: str | None = None
+    key: str | None = None
+    key_mode: KeyMode = KeyMode.ALWAYS
+    key_for: timedelta | None = None
+    available_at: datetime | None = None
+    delay: timedelta = timedelta(0)
+    priority: int | None = None
+    max_attempts: int | None = None
+    queue: str | None = None
+    actor: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Refuse values that the table would refuse later."""
+        if self.priority is not None:
+            check_priority(self.priority)
+        if self.max_attempts is not None:
+            check_max_attempts(self.max_attempts)
+        if self.queue is not None:
+            check_name("queue", self.queue)
+        self._check_key()
+        self._check_times()
+        for option in ("key", "aggregate_id", "actor"):
+            value = getattr(self, option)
+            if value is not None and "\0" in value:
+                _refuse(option, value, "it holds a NUL character", "remove it")
+        if len(msgspec.json.encode(self.headers)) > MAX_HEADERS_BYTES:
+            _refuse("headers", "…", f"they have over {MAX_HEADERS_BYTES} bytes", "send fewer")
+
+    def _check_key(self) -> None:
+        if self.key is not None and not 0 < len(self.key) <= MAX_KEY:
+            _refuse("key", self.key[:40], f"it has 1 to {MAX_KEY} characters", "shorten it")
+        if self.key_for is not None:
+            check_positive("key_for", self.key_for)
+            if self.key is None or self.key_mode is not KeyMode.ALWAYS:
+                _refuse(
+                    "key_for", str(self.key_for), "only a key of KeyMode.ALWAYS expires", "drop it"
+                )
+
+    def _check_times(self) -> None:
+        if self.available_at is not None and self.available_at.tzinfo is None:
+            _refuse(
+                "available_at", self.available_at, "it has no time zone", "pass an aware datetime"
+            )
+        if self.delay < timedelta(0):
+            _refuse("delay", str(self.delay), "it is negative", "pass zero or more")
+
+
+class JobKind(Generic[P, R]):
+    """A declared kind: call it to run the handler by hand, enqueue it to have it run later.
+
+    Attributes:
+        kind: The rules its jobs live by.
+        options: How enqueues through this object differ from them.
+    """
+
+    def __init__(self, app: "Relevo", kind: Kind, options: Options) -> None:
+        self._app = app
+        self.kind = kind
+        self.options = options
+
+    def __call__(self, context: Context, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the handler here and now, as a test does."""
+        answer: R = self.kind.handler(context, *args, **kwargs)
+        return answer
+
+    def with_options(self, **changes: Any) -> "JobKind[P, R]":
+        """Answer the same kind for enqueues with the given options.
+
+        Args:
+            **changes: Fields of `Options`; those not named keep their value.
+
+        Raises:
+            InvalidOption: A value makes no sense.
+        """
+        return JobKind(self._app, self.kind, replace(self.options, **changes))
+
+    @overload
+    def enqueue(
+        self, connection: SyncConnection, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Enqueued: ...
+    @overload
+    def enqueue(
+        self, connection: AsyncConnection, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Awaitable[Enqueued]: ...
+    def enqueue(
+        self, connection: Any, /, *args: P.args, **kwargs: P.kwargs
+    ) -> Enqueued | Awaitable[Enqueued]:
+        """Add one job in the transaction of `connection`.
+
+        On commit the job exists and will run; on roll-back, also to a savepoint, nothing
+        of it remains. On a connection that commits by itself a job without a key is its
+        own transaction, and one with a key is refused.
+
+        Args:
+            connection: Any connection that relevo works on.
+            *args: The handler's arguments after the context.
+            **kwargs: The same by name.
+
+        Returns:
+            The new job's id, or the job that holds the key with ``created=False``.
+
+        Raises:
+            PayloadError: The arguments cannot be stored; nothing was sent.
+            TenantRequired: The application serves several tenants and none was named.
+            NotInTransaction: A keyed enqueue outside a transaction.
+        """
+        answer: Enqueued | Awaitable[Enqueued] = perform(
+            connection, self.enqueuing(*args, **kwargs)
+        )
+        return answer
+
+    def enqueuing(self, *args: P.args, **kwargs: P.kwargs) -> Operation[Enqueued]:
+        """Answer the operation that `enqueue` runs, to be part of a larger one."""
+        payload = self.kind.schema.encode(args, kwargs, self._app.max_payload)
+        return enqueue_job(self._new_job(payload))
+
+    @overload
+    def enqueue_many(
+        self,
+        connection: SyncConnection,
+        payloads: Iterable[Mapping[str, object]],
+        *,
+        keys: Sequence[str | None] | None = None,
+        aggregate_ids: Sequence[str | None] | None = None,
+    ) -> list[Enqueued]: ...
+    @overload
+    def enqueue_many(
+        self,
+        connection: AsyncConnection,
+        payloads: Iterable[Mapping[str, object]],
+        *,
+        keys: Sequence[str | None] | None = None,
+        aggregate_ids: Sequence[str | None] | None = None,
+    ) -> Awaitable[list[Enqueued]]: ...
+    def enqueue_many(
+        self,
+        connection: Any,
+        payloads: Iterable[Mapping[str, object]],
+        *,
+        keys: Sequence[str | None] | None = None,
+        aggregate_ids: Sequence[str | None] | None = None,
+    ) -> list[Enqueued] | Awaitable[list[Enqueued]]:
+        """Add many jobs in one statement, in the transaction of `connection`.
+
+        Args:
+            connection: Any connection that relevo works on, in a transaction.
+            payloads: The handler's arguments by name, one mapping a job.
+            keys: A key or None for each.
+            aggregate_ids: The aggregate or None of each; default is the option's.
+
+        Returns:
+            What became of each, in the order of `payloads`.
+
+        Raises:
+            PayloadError: The arguments of one cannot be stored; nothing was sent.
+            NotInTransaction: The connection commits by itself.
+        """
+        schema, limit = self.kind.schema, self._app.max_payload
+        texts = [schema.encode((), payload, limit) for payload in payloads]
+        like = self._new_job("{}")
+        places = len(texts)
+        given_keys = [like.key] * places if keys is None else list(keys)
+        given_ids = [like.aggregate_id] * places if aggregate_ids is None else list(aggregate_ids)
+        for option, values in (("keys", given_keys), ("aggregate_ids", given_ids)):
+            if len(values) != places:
+                _refuse(
+                    option, f"{len(values)} values", f"there are {places} payloads", "pass one each"
+                )
+        operation = enqueue_jobs(like, texts, given_ids, given_keys)
+        answer: list[Enqueued] | Awaitable[list[Enqueued]] = perform(connection, operation)
+        return answer
+
+    def _new_job(self, payload: str) -> NewJob:
+        options, kind = self.options, self.kind
+        headers = msgspec.json.encode(options.headers).decode() if options.headers else None
+        return NewJob(
+            tenant_id=self._app.tenant_of(options.tenant_id, kind.name),
+            queue=options.queue or kind.queue,
+            kind=kind.name,
+            payload=payload,
+            priority=kind.priority if options.priority is None else options.priority,
+            max_attempts=options.max_attempts or kind.max_attempts,
+            available_at=options.available_at,
+            delay=options.delay,
+            aggregate_id=options.aggregate_id,
+            key=options.key,
+            key_mode=options.key_mode,
+            key_for=options.key_for,
+            actor=options.actor,
+            headers=headers,
+        )
+
+
+class Relevo:
+    """An application of the engine.
+
+    Args:
+        tenants: ``single`` for those who have no tenants: the tenant `default` owns all
+            jobs and is never mentioned. ``multi`` refuses an enqueue that names none.
+        max_payload: The most bytes of one payload.
+    """
+
+    def __init__(
+        self,
+        tenants: Literal["single", "multi"] = "single",
+        max_payload: int = MAX_PAYLOAD_BYTES,
+    ) -> None:
+        self.tenants: Final = tenants
+        self.max_payload: Final = max_payload
+        self.registry: Final = Registry()
+
+    def job(
+        self,
+        name: str,
+        *,
+        queue: str = DEFAULT_QUEUE,
+        retry: Backoff = STANDARD,
+        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+        timeout: timedelta = DEFAULT_TIMEOUT,
+        priority: int = DEFAULT_PRIORITY,
+    ) -> Callable[[Callable[Concatenate[Context, P], R]], JobKind[P, R]]:
+        """Declare the handler of a kind of job.
+
+        Args:
+            name: The kind's name on the row, such as ``mail.receipt``.
+            queue: Where its jobs wait.
+            retry: How long a failed job waits for its next start.
+            max_attempts: How many starts count, from 1 to 1000000.
+            timeout: How long one start may take.
+            priority: From 0 (first) to 3 (last).
+
+        Returns:
+            A decorator for a function or coroutine function whose first parameter is
+            the `Context` and whose others are the payload.
+
+        Raises:
+            InvalidKind: The handler's parameters cannot be a payload.
+            InvalidOption: A value makes no sense.
+            KindExists: The name has a handler already.
+        """
+
+        def declare(handler: Callable[Concatenate[Context, P], R]) -> JobKind[P, R]:
+            kind = Kind(
+                name=name,
+                handler=handler,
+                schema=PayloadSchema(name, handler),
+                queue=queue,
+                retry=retry,
+                max_attempts=max_attempts,
+                timeout=timeout,
+                priority=priority,
+            )
+            self.registry.add(kind)
+            return JobKind(self, kind, Options())
+
+        return declare
+
+    def worker(self, settings: WorkerSettings) -> Worker:
+        """Answer a worker for every kind of this application."""
+        return Worker(self.registry, settings)
+
+    def tenant_of(self, tenant_id: UUID | None, kind: str) -> UUID:
+        """Answer whose job it is.
+
+        Raises:
+            TenantRequired: Several tenants exist and none was named.
+        """
+        if tenant_id is not None:
+            return tenant_id
+        if self.tenants == "multi":
+            raise TenantRequired(kind=kind)
+        return DEFAULT_TENANT
+
+
+def _refuse(option: str, value: object, why: str, what_next: str) -> None:
+    raise InvalidOption(option=option, value=value, why=why, next=what_next)

@@ -1,0 +1,40 @@
+"""A worker's session: the one lease under which it holds all its jobs."""
+
+from collections.abc import Sequence
+
+from relevo.db.operation import Operation
+from relevo.store import jobs, workers
+
+__all__ = [
+    "close_session",
+    "hand_back_unknown",
+    "mark_idle",
+    "open_session",
+    "renew",
+    "stop_taking",
+]
+
+open_session = workers.insert_worker
+renew = workers.renew_worker
+mark_idle = workers.mark_worker_idle
+stop_taking = workers.mark_worker_stopping
+read_clock = workers.read_clock
+
+
+def hand_back_unknown(worker: int, known: Sequence[int]) -> Operation[int]:
+    """Hand back what the session holds without knowing it, after a claim's answer was lost.
+
+    One pass over the live jobs; answer how many went back, without a charge.
+    """
+    count = yield from jobs.release_unknown_jobs(worker, known)
+    return count
+
+
+def close_session(worker: int, queues: Sequence[str]) -> Operation[None]:
+    """Give the lease back, so that any rescuer may end the session at once.
+
+    Jobs that were handed back are announced, so that another worker starts them.
+    """
+    yield from workers.expire_worker(worker)
+    for queue in queues:
+        yield from jobs.wake_workers(queue)

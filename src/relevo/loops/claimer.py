@@ -1,0 +1,133 @@
+"""Claim due jobs for free slots, and wait well when nothing is due.
+
+One claimer serves a process. Polling is the guarantee; a notification only ends the
+wait early.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import psycopg
+
+from relevo.db.connect import EngineConnection
+from relevo.engine.jobs import session
+from relevo.engine.jobs.claim import START, Cursor, claim
+from relevo.loops.handlers import Handlers
+from relevo.loops.heartbeat import Heartbeat
+from relevo.loops.settings import WorkerSettings
+from relevo.loops.settler import Settler
+from relevo.loops.signals import Signal
+from relevo.loops.supervise import Pulse
+
+BATCH: Final = 500
+GATHER: Final = 0.01
+"""How long a claim may wait for more slots, so that many short jobs are claimed together."""
+
+CLAIM_TIMEOUT: Final = 10.0
+"""The server ends a claim after so many seconds; a lost one cannot commit later than that."""
+
+BACKLOG: Final = 4
+"""How many times its slots a worker may have in unwritten answers before it claims more."""
+
+
+class Claimer:
+    """Moves due jobs from the table into free slots."""
+
+    def __init__(
+        self,
+        *,
+        settings: WorkerSettings,
+        connection: EngineConnection,
+        heartbeat: Heartbeat,
+        handlers: Handlers,
+        settler: Settler,
+        changed: Signal,
+        woken: Signal,
+        kinds: Sequence[str],
+        on_idle: Callable[[], None],
+    ) -> None:
+        self._settings = settings
+        self._connection = connection
+        self._heartbeat = heartbeat
+        self._handlers = handlers
+        self._settler = settler
+        self._changed = changed
+        self._woken = woken
+        self._kinds = kinds
+        self._on_idle = on_idle
+        self._cursors: dict[str, Cursor] = dict.fromkeys(settings.queues, START)
+        self._turn = 0
+        self._idle_for: int | None = None
+        self._doubtful: tuple[int, float] | None = None
+        self.stopping = False
+
+    async def run(self, pulse: Pulse) -> None:
+        """Claim until the worker stops."""
+        while not self.stopping:
+            pulse.beat()
+            worker = self._heartbeat.worker
+            if worker is None or not self._heartbeat.is_proved():
+                await self._changed.wait(timeout=0.1)
+                continue
+            await self._resolve_doubt(worker)
+            self._handlers.start_next_alone()
+            if not await self._has_slots():
+                continue
+            if not await self._claim_all(worker):
+                await self._idle(worker, pulse)
+
+    async def _has_slots(self) -> bool:
+        free = self._handlers.free
+        if self._settler.backlog > BACKLOG * self._settings.concurrency:
+            free = 0
+        if free >= max(1, self._settings.concurrency // 2):
+            return True
+        # Wait a moment for more slots; one that stays alone is used all the same.
+        await self._changed.wait(timeout=GATHER if free else 0.5)
+        return free > 0 and self._handlers.free > 0
+
+    async def _claim_all(self, worker: int) -> int:
+        queues = self._settings.queues
+        self._turn = (self._turn + 1) % len(queues)
+        claimed = 0
+        for queue in (*queues[self._turn :], *queues[: self._turn]):
+            free = min(self._handlers.free, BATCH)
+            if free < 1 or self.stopping:
+                break
+            claimed += await self._claim(worker, queue, free)
+        return claimed
+
+    async def _claim(self, worker: int, queue: str, free: int) -> int:
+        operation = claim(worker, queue, self._kinds, free, self._cursors[queue])
+        try:
+            jobs, self._cursors[queue] = await self._connection.run(operation)
+        except (psycopg.Error, asyncio.CancelledError):
+            # The claim may have been committed, its answer lost; see _resolve_doubt.
+            self._doubtful = (worker, time.monotonic() + CLAIM_TIMEOUT)
+            raise
+        if jobs:
+            self._handlers.start(worker, queue, jobs)
+        return len(jobs)
+
+    async def _resolve_doubt(self, worker: int) -> None:
+        if self._doubtful is None or time.monotonic() < self._doubtful[1]:
+            return
+        if self._doubtful[0] == worker:
+            # No claim is under way here, so what is held and not known was lost on the way.
+            known = [*self._handlers.job_ids(), *self._settler.job_ids()]
+            await self._connection.run(session.hand_back_unknown(worker, known))
+        self._doubtful = None
+
+    async def _idle(self, worker: int, pulse: Pulse) -> None:
+        if self._idle_for != worker:
+            # Said before the last look, so that a job enqueued in between is either seen or told.
+            await self._connection.run(session.mark_idle(worker, idle=True))
+            self._idle_for = worker
+            if await self._claim_all(worker):
+                return
+        if not self._handlers.running and not self._settler.backlog:
+            self._on_idle()
+        pulse.beat()
+        await self._woken.wait(timeout=self._settings.poll.total_seconds())

@@ -1,0 +1,266 @@
+"""Run handlers: coroutines on a loop of their own, plain functions on threads.
+
+This room knows no statement. It is handed claimed jobs, and hands an answer for every
+one of them to the settler, whatever the handler does: return, raise, hang, or die with
+its loop blocked.
+"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+from relevo.db.pools import HandlerPools
+from relevo.engine.jobs.context import Context, Hold
+from relevo.loops.settler import Answer
+from relevo.loops.threads import ThreadPool
+from relevo.model import settlement
+from relevo.model.errors import PayloadMismatch
+from relevo.model.job import ClaimedJob
+from relevo.model.kind import Kind, Registry
+from relevo.model.settlement import Settlement
+
+_LOG: Final = logging.getLogger("relevo.worker")
+
+SWEEP: Final = 0.1
+"""How often time-outs are looked for, in seconds: one look serves every running job."""
+
+ALONE_AFTER: Final = 2
+"""After so many losses a job runs alone, so that it takes no neighbour down with it."""
+
+
+@dataclass(slots=True, eq=False)
+class Start:
+    """One start of one job in this process.
+
+    Attributes:
+        hold: The job and the means to end it.
+        kind: The rules of its kind.
+        queue: Where it was claimed from.
+        deadline: When it times out, by this process's monotonic clock.
+        answered: Whether the settler has its answer; a later one is dropped.
+        work: The coroutine's own future, to be cancelled.
+    """
+
+    hold: Hold
+    kind: Kind
+    queue: str
+    deadline: float
+    answered: bool = False
+    work: "asyncio.Task[None] | None" = None
+
+
+class Handlers:
+    """The slots of one worker and what runs in them.
+
+    Args:
+        registry: The kinds that this worker can run.
+        pools: Where handlers' transactions come from.
+        slots: How many jobs may run at once.
+        answer: Where answers go; called from any thread.
+        freed: Called from any thread when a slot is free again.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        pools: HandlerPools,
+        slots: int,
+        answer: Callable[[Answer], None],
+        freed: Callable[[], None],
+    ) -> None:
+        self._registry = registry
+        self._pools = pools
+        self._slots = slots
+        self._answer = answer
+        self._freed = freed
+        self._running: dict[int, Start] = {}
+        self._numbers = 0
+        self._alone: deque[Start] = deque()
+        self._random = Random()  # noqa: S311 -- jitter, not a secret
+        self._threads = ThreadPool(slots)
+        self._loop = asyncio.new_event_loop()
+        self._loop_thread = threading.Thread(
+            target=self._run_loop, name="relevo-handlers", daemon=True
+        )
+        self._loop_thread.start()
+
+    @property
+    def running(self) -> int:
+        """How many slots are taken."""
+        return len(self._running) + len(self._alone)
+
+    @property
+    def free(self) -> int:
+        """How many jobs may be claimed now; none while one has to run alone."""
+        return 0 if self._alone else self._slots - len(self._running)
+
+    def job_ids(self) -> list[int]:
+        """Answer the jobs that this process holds."""
+        starts = (*self._running.values(), *self._alone)
+        return [start.hold.job.id for start in starts]
+
+    def start(self, worker: int, queue: str, jobs: Sequence[ClaimedJob]) -> None:
+        """Start claimed jobs, each in a slot of its own.
+
+        Args:
+            worker: The session that holds them.
+            queue: Where they were claimed from.
+            jobs: At most as many as there are free slots.
+        """
+        now = time.monotonic()
+        coroutines: list[tuple[int, Start]] = []
+        for job in jobs:
+            kind = self._registry.find(job.kind)
+            if kind is None:
+                _LOG.warning("no handler for kind %s, job %s put off", job.kind, job.id)
+                back = settlement.release(
+                    job, f"no handler for kind {job.kind} here", settlement.UNKNOWN_KIND_DELAY
+                )
+                self._answer(Answer(worker, queue, back))
+                continue
+            deadline = now + kind.timeout.total_seconds()
+            start = Start(Hold(job, worker, self._pools), kind, queue, deadline)
+            if job.losses >= ALONE_AFTER:
+                self._alone.append(start)
+            else:
+                self._place(start, coroutines)
+        if coroutines:
+            self._loop.call_soon_threadsafe(self._create_tasks, coroutines)
+
+    def start_next_alone(self) -> None:
+        """Start one job that has to run alone, if nothing else runs."""
+        if self._alone and not self._running:
+            start = self._alone.popleft()
+            start.deadline = time.monotonic() + start.kind.timeout.total_seconds()
+            coroutines: list[tuple[int, Start]] = []
+            self._place(start, coroutines)
+            if coroutines:
+                self._loop.call_soon_threadsafe(self._create_tasks, coroutines)
+
+    def hand_back(self, reason: str, worker: int | None = None) -> None:
+        """Give jobs back without a charge and cancel their handlers.
+
+        Args:
+            reason: What a person reads on the row.
+            worker: Only the jobs of this session; None means all.
+        """
+        while self._alone:
+            start = self._alone.popleft()
+            self._settle(start, settlement.release(start.hold.job, reason))
+        for start in list(self._running.values()):
+            if worker is None or start.hold.worker == worker:
+                self._settle(start, settlement.release(start.hold.job, reason))
+                self._cancel(start)
+
+    def close(self, wait: float = 2.0) -> None:
+        """End the handlers' loop; a handler that holds it or a thread is left behind."""
+        self._threads.close()
+        self._loop.call_soon_threadsafe(self._stop_loop)
+        self._loop_thread.join(wait)
+
+    def _place(self, start: Start, coroutines: list[tuple[int, Start]]) -> None:
+        self._numbers += 1
+        number = self._numbers
+        self._running[number] = start
+        if start.kind.is_async:
+            coroutines.append((number, start))
+        else:
+            self._threads.submit(lambda: self._run_function(number, start))
+
+    def _create_tasks(self, coroutines: list[tuple[int, Start]]) -> None:
+        for number, start in coroutines:
+            start.work = self._loop.create_task(self._run_coroutine(number, start))
+
+    async def _run_coroutine(self, number: int, start: Start) -> None:
+        try:
+            arguments = start.kind.schema.decode(start.hold.job.payload)
+            answer = await start.kind.handler(Context(start.hold), **arguments)
+        except asyncio.CancelledError:
+            self._end(number, start, self._decide_cancelled(start))
+        except BaseException as error:  # noqa: BLE001 -- a handler may raise anything, the worker lives
+            self._end(number, start, self._decide_error(start, error))
+        else:
+            self._end(number, start, self._decide_answer(start, answer))
+
+    def _run_function(self, number: int, start: Start) -> None:
+        try:
+            arguments = start.kind.schema.decode(start.hold.job.payload)
+            answer = start.kind.handler(Context(start.hold), **arguments)
+        except BaseException as error:  # noqa: BLE001 -- a handler may raise anything, the worker lives
+            self._end(number, start, self._decide_error(start, error))
+        else:
+            self._end(number, start, self._decide_answer(start, answer))
+
+    def _decide_answer(self, start: Start, answer: object) -> Settlement:
+        try:
+            return settlement.settle_answer(start.kind, start.hold.job, answer, self._random)
+        except Exception as error:  # noqa: BLE001 -- an answer that cannot be read is an error
+            return self._decide_error(start, error)
+
+    def _decide_error(self, start: Start, error: BaseException) -> Settlement:
+        job = start.hold.job
+        if isinstance(error, PayloadMismatch):
+            return settlement.refuse_payload(start.kind, job, error, self._random)
+        return settlement.settle_error(start.kind, job, error, self._random)
+
+    def _decide_cancelled(self, start: Start) -> Settlement:
+        return settlement.settle_cancelled(start.kind, start.hold.job, self._random)
+
+    def _end(self, number: int, start: Start, decided: Settlement) -> None:
+        self._settle(start, decided)
+        del self._running[number]
+        self._freed()
+
+    def _settle(self, start: Start, decided: Settlement) -> None:
+        if start.answered:
+            return
+        start.answered = True
+        if start.hold.completed:
+            if decided.error or decided.result:
+                _LOG.warning(
+                    "job %s completed in its own transaction; what came after is not kept: %s",
+                    start.hold.job.id,
+                    decided.error or "a result",
+                )
+            return
+        self._answer(Answer(start.hold.worker, start.queue, decided))
+
+    def _cancel(self, start: Start) -> None:
+        if start.work is not None:
+            self._loop.call_soon_threadsafe(start.work.cancel)
+
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        for start in list(self._running.values()):
+            if start.deadline <= now and not start.answered:
+                self._settle(
+                    start, settlement.settle_timeout(start.kind, start.hold.job, self._random)
+                )
+                self._cancel(start)
+
+    def sweep_forever(self, stop: threading.Event) -> None:
+        """Look for time-outs until told to stop; runs on a thread of its own.
+
+        A handler that blocks its loop must not keep its own time-out from being seen.
+        """
+        while not stop.wait(SWEEP):
+            self._sweep()
+
+    def _run_loop(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+        self._loop.run_until_complete(self._pools.close_async())
+        self._pools.close_sync()
+        self._loop.close()
+
+    def _stop_loop(self) -> None:
+        pending = [start.work for start in self._running.values() if start.work is not None]
+        for work in pending:
+            work.cancel()
+        self._loop.call_later(0.05 if pending else 0, self._loop.stop)

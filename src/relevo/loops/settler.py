@@ -1,0 +1,149 @@
+"""Write what became of jobs: many answers in one statement, each fenced by its attempt.
+
+The settler never runs a handler. A batch that the server refuses is written row by
+row; a connection that breaks is tried again with the same fences, so an answer is
+never lost while its lease lives.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Final
+
+import psycopg
+
+from relevo.db.connect import EngineConnection, is_transient
+from relevo.engine.jobs.settle import settle
+from relevo.loops.signals import Signal
+from relevo.loops.supervise import Pulse
+from relevo.model.settlement import Action, Settlement
+
+_LOG: Final = logging.getLogger("relevo.worker")
+
+BATCH: Final = 500
+GATHER: Final = 0.002
+RETRY_AFTER: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is to be written for one job, and by which session."""
+
+    worker: int
+    queue: str
+    settlement: Settlement
+
+
+class Settler:
+    """Collects answers from any thread and writes them in batches."""
+
+    def __init__(self, connection: EngineConnection, signal: Signal, settled: Signal) -> None:
+        self._connection = connection
+        self._signal = signal
+        self._settled = settled
+        self._waiting: deque[Answer] = deque()
+        self._writing: list[Answer] = []
+        self._is_repeated = False
+        self.count: int = 0
+
+    def put(self, answer: Answer) -> None:
+        """Accept an answer from any thread."""
+        self._waiting.append(answer)
+        self._signal.set()
+
+    @property
+    def backlog(self) -> int:
+        """How many answers are not written yet."""
+        return len(self._waiting) + len(self._writing)
+
+    def job_ids(self) -> Iterable[int]:
+        """Answer the jobs whose answers are not written yet."""
+        return [answer.settlement.job_id for answer in (*self._waiting, *self._writing)]
+
+    async def run(self, pulse: Pulse) -> None:
+        """Write batches for ever."""
+        while True:
+            pulse.beat()
+            if not self._waiting:
+                await self._signal.wait(timeout=1.0)
+                continue
+            if len(self._waiting) < BATCH // 10:
+                await asyncio.sleep(GATHER)
+            await self._write_next()
+
+    async def flush(self) -> None:
+        """Write everything that waits, while the server can be reached."""
+        while self.backlog:
+            await self._write_next()
+
+    async def _write_next(self) -> None:
+        if not self._writing:
+            worker = self._waiting[0].worker
+            while self._waiting and len(self._writing) < BATCH:
+                if self._waiting[0].worker != worker:
+                    break
+                self._writing.append(self._waiting.popleft())
+        try:
+            await self._write(self._writing)
+        except psycopg.Error as error:
+            if is_transient(error):
+                await self._wait_after(error)
+                return
+            _LOG.warning("a batch of answers was refused, writing it row by row: %s", error)
+            await self._write_singly()
+        self._writing = []
+        self._settled.set()
+
+    async def _write_singly(self) -> None:
+        while self._writing:
+            answer = self._writing[0]
+            try:
+                await self._write([answer])
+            except psycopg.Error as error:
+                if is_transient(error):
+                    await self._wait_after(error)
+                    continue
+                await self._write([_unwritable(answer, error)])
+            self._writing.pop(0)
+
+    async def _wait_after(self, error: psycopg.Error) -> None:
+        # Whether the server wrote the batch is unknown; the fences make a second try harmless.
+        self._is_repeated = True
+        _LOG.warning("answers could not be written yet: %s", _one_line(error))
+        await asyncio.sleep(RETRY_AFTER)
+
+    async def _write(self, answers: list[Answer]) -> None:
+        queue_of = {answer.settlement.job_id: answer.queue for answer in answers}
+        batch = [answer.settlement for answer in answers]
+        settled = await self._connection.run(settle(answers[0].worker, queue_of, batch))
+        self.count += len(settled)
+        level = logging.DEBUG if self._is_repeated else logging.WARNING
+        self._is_repeated = False
+        if len(settled) == len(batch):
+            return
+        for entry in batch:
+            if (entry.tenant_id, entry.job_id) not in settled:
+                _LOG.log(
+                    level,
+                    "lease lost: start %s of job %s is not ours any more, its answer was dropped",
+                    entry.attempt,
+                    entry.job_id,
+                    extra={"tenant_id": str(entry.tenant_id), "job_id": entry.job_id},
+                )
+
+
+def _unwritable(answer: Answer, error: psycopg.Error) -> Answer:
+    """Answer the same end without the values that the server refused."""
+    entry = answer.settlement
+    why = f"the answer could not be stored: {_one_line(error)}"
+    plain = replace(entry, result=None, error=why, trace=None, pause=None)
+    if entry.action is not Action.COMPLETED:
+        plain = replace(plain, delay=min(entry.delay, timedelta(days=365)))
+    return replace(answer, settlement=plain)
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,239 @@
+"""One worker process: who runs on which thread, and how it stops.
+
+Threads: the engine's loop (claim, settle, listen, rescue), the handlers' loop, the
+heartbeat, the time-outs, and one thread for each plain handler that runs. Connections:
+five of the engine's own (claim, settle, rescue, listen, heartbeat) and at most twice
+`connections` for the handlers.
+"""
+
+import asyncio
+import faulthandler
+import logging
+import os
+import sys
+import threading
+import time
+from typing import Final
+
+import psycopg
+
+from relevo.db.connect import EngineConnection
+from relevo.db.dsn import ENGINE_SETTINGS, HANDLER_SETTINGS, WORKER_ROLE, with_session
+from relevo.db.pools import HandlerPools
+from relevo.engine.jobs import session
+from relevo.loops.claimer import CLAIM_TIMEOUT, Claimer
+from relevo.loops.handlers import Handlers
+from relevo.loops.heartbeat import Heartbeat
+from relevo.loops.listener import Listener
+from relevo.loops.rescuer import Rescuer
+from relevo.loops.settings import WorkerSettings
+from relevo.loops.settler import Settler
+from relevo.loops.signals import Signal
+from relevo.loops.supervise import Pulse, supervise
+from relevo.model.kind import Registry
+
+_LOG: Final = logging.getLogger("relevo.worker")
+
+HANGS: Final = 30.0
+EXIT_HUNG: Final = 70
+
+
+class Worker:
+    """Claims jobs, runs their handlers and settles what came of them.
+
+    Args:
+        registry: The kinds that it can run; jobs of other kinds are left alone.
+        settings: Where and how.
+    """
+
+    def __init__(self, registry: Registry, settings: WorkerSettings) -> None:
+        self._registry = registry
+        self._settings = settings
+        self._stop_asked = threading.Event()
+        self._stopped = threading.Event()
+        self._engine = Pulse("engine", limit=HANGS)
+        self._thread = threading.Thread(target=self._run, name="relevo-engine", daemon=True)
+        self._failure: BaseException | None = None
+
+    def start(self) -> None:
+        """Start the threads; jobs are claimed as soon as a session is open."""
+        self._thread.start()
+
+    def ask_to_stop(self) -> None:
+        """Ask for a graceful stop: nothing more starts, what runs may end within the grace."""
+        self._stop_asked.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the worker has stopped; answer False where the time ran out, in seconds.
+
+        Raises:
+            BaseException: What made the worker fail.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._stopped.wait(0.2):
+            if self._engine.is_silent():
+                self._give_up()
+            if end is not None and time.monotonic() > end:
+                return False
+        if self._failure is not None:
+            raise self._failure
+        return True
+
+    def run(self) -> None:
+        """Start, and wait until the worker has stopped."""
+        self.start()
+        self.wait()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._main())
+        except BaseException as error:  # noqa: BLE001 -- wait() raises it where somebody looks
+            self._failure = error
+        finally:
+            self._stopped.set()
+
+    async def _main(self) -> None:
+        settings, kinds = self._settings, self._registry.names()
+        loop = asyncio.get_running_loop()
+        changed, woken, answered = Signal(loop), Signal(loop), Signal(loop)
+        settler_connection = EngineConnection(self._dsn("settle"))
+        claim_connection = EngineConnection(self._dsn("claim", CLAIM_TIMEOUT))
+        rescue_connection = EngineConnection(self._dsn("rescue"))
+        settler = Settler(settler_connection, answered, changed)
+        pools = HandlerPools(self._handler_dsn(), settings.connections)
+        handlers = Handlers(self._registry, pools, settings.concurrency, settler.put, changed.set)
+        heartbeat = Heartbeat(
+            settings,
+            self._dsn("heartbeat", settings.lease.total_seconds() / 3),
+            kinds,
+            changed.set,
+            lambda ended: handlers.hand_back("worker lost", ended),
+        )
+        claimer = Claimer(
+            settings=settings,
+            connection=claim_connection,
+            heartbeat=heartbeat,
+            handlers=handlers,
+            settler=settler,
+            changed=changed,
+            woken=woken,
+            kinds=kinds,
+            on_idle=self._on_idle,
+        )
+        sweeping = threading.Event()
+        sweeper = threading.Thread(
+            target=handlers.sweep_forever, args=(sweeping,), name="relevo-timeouts", daemon=True
+        )
+        heartbeat.start()
+        sweeper.start()
+        rescuer = Rescuer(settings, rescue_connection)
+        loops = {
+            "claim": claimer.run,
+            "settle": settler.run,
+            "rescue": rescuer.run,
+        }
+        if (listen_dsn := self._listen_dsn()) is not None:
+            loops["listen"] = Listener(listen_dsn, settings.queues, woken).run
+        limit = HANGS + settings.poll.total_seconds() + settings.lease.total_seconds()
+        tasks = {
+            name: asyncio.create_task(supervise(run, Pulse(name, limit)))
+            for name, run in loops.items()
+        }
+        try:
+            await self._watch(heartbeat, handlers)
+        finally:
+            claimer.stopping = True
+            changed.set()
+            woken.set()
+            await self._finish(heartbeat, handlers, settler, tasks, rescue_connection)
+            sweeping.set()
+            handlers.close()
+            for connection in (settler_connection, claim_connection, rescue_connection):
+                await connection.close()
+
+    async def _watch(self, heartbeat: Heartbeat, handlers: Handlers) -> None:
+        """Hold the engine's pulse until a stop is asked for, and distrust a lease unproved."""
+        trusted = False
+        while not self._stop_asked.is_set():
+            self._engine.beat()
+            if trusted and not heartbeat.is_proved():
+                _LOG.warning("the lease cannot be proved, running jobs are cancelled")
+                handlers.hand_back("lease could not be proved")
+            trusted = heartbeat.is_proved()
+            if not heartbeat.is_alive():
+                self._give_up()
+            await asyncio.sleep(0.05)
+
+    async def _finish(
+        self,
+        heartbeat: Heartbeat,
+        handlers: Handlers,
+        settler: Settler,
+        tasks: "dict[str, asyncio.Task[None]]",
+        connection: EngineConnection,
+    ) -> None:
+        for name in ("listen", "rescue"):
+            if name in tasks:
+                await _cancel(tasks[name])
+        # A claim under way ends by itself; cancelling it would leave its jobs in doubt.
+        await asyncio.wait({tasks["claim"]}, timeout=CLAIM_TIMEOUT)
+        await self._run_once(connection, heartbeat.worker)
+        until = time.monotonic() + self._settings.grace.total_seconds()
+        while handlers.running and time.monotonic() < until:
+            self._engine.beat()
+            await asyncio.sleep(0.02)
+        if handlers.running:
+            handlers.hand_back("the worker stopped")
+        await _cancel(tasks["claim"])
+        await _cancel(tasks["settle"])
+        try:
+            async with asyncio.timeout(5.0):
+                await settler.flush()
+                worker = await asyncio.to_thread(heartbeat.stop)
+                if worker is not None:
+                    await connection.run(session.close_session(worker, self._settings.queues))
+        except (TimeoutError, psycopg.Error) as error:
+            _LOG.warning("the session could not be closed, its lease will run out: %s", error)
+
+    @staticmethod
+    async def _run_once(connection: EngineConnection, worker: int | None) -> None:
+        if worker is not None:
+            try:
+                await connection.run(session.stop_taking(worker))
+            except psycopg.Error as error:
+                _LOG.warning("the stop could not be announced: %s", error)
+
+    def _on_idle(self) -> None:
+        if self._settings.drain:
+            self.ask_to_stop()
+
+    def _dsn(self, purpose: str, timeout: float | None = None) -> str:
+        settings = dict(ENGINE_SETTINGS)
+        if timeout is not None:
+            settings["statement_timeout"] = f"{timeout:.3f}s"
+        name = f"relevo {purpose} {self._settings.name}"[:63]
+        return with_session(
+            self._settings.dsn, role=WORKER_ROLE, settings=settings, application_name=name
+        )
+
+    def _handler_dsn(self) -> str:
+        name = f"relevo handlers {self._settings.name}"[:63]
+        return with_session(
+            self._settings.dsn, role=WORKER_ROLE, settings=HANDLER_SETTINGS, application_name=name
+        )
+
+    def _listen_dsn(self) -> str | None:
+        if self._settings.listen_dsn == "":
+            return None
+        dsn = self._settings.listen_dsn or self._settings.dsn
+        return with_session(dsn, application_name=f"relevo listen {self._settings.name}"[:63])
+
+    def _give_up(self) -> None:
+        _LOG.critical("a loop of the worker hangs and cannot be started again, the process ends")
+        faulthandler.dump_traceback(file=sys.stderr)
+        os._exit(EXIT_HUNG)
+
+
+async def _cancel(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.wait({task}, timeout=2.0)
