@@ -69,6 +69,7 @@ class ScriptedServer:
         self.offers = offers
         self.port = 0
         self.lines: list[bytes] = []
+        self.talks: list[Talk] = []
         self.connections = self.open = self.most_open = self.mails = 0
         self.gate = asyncio.Event()
         self.gate.set()
@@ -84,7 +85,8 @@ class ScriptedServer:
         self.open += 1
         self.most_open = max(self.most_open, self.open)
         try:
-            await Talk(self, script, reader, writer).run()
+            self.talks.append(Talk(self, script, reader, writer))
+            await self.talks[-1].run()
         except (Gone, ConnectionError):
             pass
         finally:
