@@ -7,13 +7,14 @@ its loop blocked.
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from relevo.db.pools import HandlerPools
 from relevo.engine.jobs.context import Context, Hold
@@ -42,7 +43,8 @@ class Start:
         hold: The job and the means to end it.
         kind: The rules of its kind.
         queue: Where it was claimed from.
-        deadline: When it times out, by this process's monotonic clock.
+        deadline: When it times out, by this process's monotonic clock; a start that waits
+            behind a handler that blocks the loop has not begun and cannot time out.
         answered: Whether the settler has its answer; a later one is dropped.
         work: The coroutine's own future, to be cancelled.
     """
@@ -50,9 +52,14 @@ class Start:
     hold: Hold
     kind: Kind
     queue: str
-    deadline: float
+    deadline: float = math.inf
     answered: bool = False
     work: "asyncio.Task[None] | None" = None
+
+    def begin(self) -> dict[str, Any]:
+        """Start the clock of the time-out, and answer the handler's arguments."""
+        self.deadline = time.monotonic() + self.kind.timeout.total_seconds()
+        return self.kind.schema.decode(self.hold.job.payload)
 
 
 class Handlers:
@@ -113,7 +120,6 @@ class Handlers:
             queue: Where they were claimed from.
             jobs: At most as many as there are free slots.
         """
-        now = time.monotonic()
         coroutines: list[tuple[int, Start]] = []
         for job in jobs:
             kind = self._registry.find(job.kind)
@@ -124,8 +130,7 @@ class Handlers:
                 )
                 self._answer(Answer(worker, queue, back))
                 continue
-            deadline = now + kind.timeout.total_seconds()
-            start = Start(Hold(job, worker, self._pools), kind, queue, deadline)
+            start = Start(Hold(job, worker, self._pools), kind, queue)
             if job.losses >= ALONE_AFTER:
                 self._alone.append(start)
             else:
@@ -137,7 +142,6 @@ class Handlers:
         """Start one job that has to run alone, if nothing else runs."""
         if self._alone and not self._running:
             start = self._alone.popleft()
-            start.deadline = time.monotonic() + start.kind.timeout.total_seconds()
             coroutines: list[tuple[int, Start]] = []
             self._place(start, coroutines)
             if coroutines:
@@ -179,7 +183,7 @@ class Handlers:
 
     async def _run_coroutine(self, number: int, start: Start) -> None:
         try:
-            arguments = start.kind.schema.decode(start.hold.job.payload)
+            arguments = start.begin()
             answer = await start.kind.handler(Context(start.hold), **arguments)
         except asyncio.CancelledError:
             self._end(number, start, self._decide_cancelled(start))
@@ -190,7 +194,7 @@ class Handlers:
 
     def _run_function(self, number: int, start: Start) -> None:
         try:
-            arguments = start.kind.schema.decode(start.hold.job.payload)
+            arguments = start.begin()
             answer = start.kind.handler(Context(start.hold), **arguments)
         except BaseException as error:  # noqa: BLE001 -- a handler may raise anything, the worker lives
             self._end(number, start, self._decide_error(start, error))

@@ -424,7 +424,14 @@ FROM lost AS l;
 
 -- name: postpone_unserved_jobs
 -- Puts off due jobs at the head of a queue whose kind no live worker of that queue serves.
-WITH head AS MATERIALIZED (
+WITH serving AS MATERIALIZED (
+    SELECT w.kinds
+    FROM relevo.workers AS w
+    WHERE w.expires_at > clock_timestamp()
+      AND NOT w.stopping
+      AND %(queue)s::text = ANY (w.queues)
+),
+head AS MATERIALIZED (
     SELECT
         j.ctid AS place,
         j.kind
@@ -450,13 +457,13 @@ postponed AS (
         ARRAY (
             SELECT head.place
             FROM head
-            WHERE NOT EXISTS (
-                SELECT
-                FROM relevo.workers AS w
-                WHERE w.expires_at > clock_timestamp()
-                  AND %(queue)s::text = ANY (w.queues)
-                  AND head.kind = ANY (w.kinds)
-            )
+            -- A queue that no live worker serves at all is only waiting for one.
+            WHERE EXISTS (SELECT FROM serving)
+              AND NOT EXISTS (
+                  SELECT
+                  FROM serving AS s
+                  WHERE head.kind = ANY (s.kinds)
+              )
         )
     )
     RETURNING j.kind
