@@ -299,37 +299,41 @@ WITH input AS (
         %(traces)s::text[]
     ) AS u (tenant_id, id, attempt, action, delay, error, trace)
 ),
+-- Decided under the row's lock, so that a cancel that came in the meantime is seen.
+held AS MATERIALIZED (
+    SELECT
+        i.*,
+        CASE
+            WHEN i.action IN ('failed', 'cancelled') THEN i.action
+            WHEN j.cancel_requested_at IS NOT NULL THEN 'cancelled'
+            WHEN i.action = 'retried' AND j.attempt - j.excused >= j.max_attempts THEN 'failed'
+            ELSE 'available'
+        END AS state
+    FROM input AS i
+    JOIN relevo.jobs AS j
+        ON j.tenant_id = i.tenant_id
+       AND j.id = i.id
+    WHERE j.attempt = i.attempt
+      AND j.worker = %(worker)s::bigint
+    FOR UPDATE OF j
+),
 settled AS (
     UPDATE relevo.jobs AS j
-    SET state = next.state,
-        outcome = CASE WHEN next.state <> 'available' THEN next.state END,
-        live = next.state = 'available',
-        finished_at = CASE WHEN next.state <> 'available' THEN clock_timestamp() END,
+    SET state = h.state,
+        outcome = CASE WHEN h.state <> 'available' THEN h.state END,
+        live = h.state = 'available',
+        finished_at = CASE WHEN h.state <> 'available' THEN clock_timestamp() END,
         available_at = CASE
-            WHEN next.state = 'available' THEN clock_timestamp() + i.delay * interval '1 second'
+            WHEN h.state = 'available' THEN clock_timestamp() + h.delay * interval '1 second'
             ELSE j.available_at
         END,
         worker = NULL,
-        excused = j.excused + CASE WHEN i.action IN ('snoozed', 'released') THEN 1 ELSE 0 END,
+        excused = j.excused + CASE WHEN h.action IN ('snoozed', 'released') THEN 1 ELSE 0 END,
         cancel_requested_at = NULL,
-        last_error = coalesce(i.error, j.last_error)
-    FROM input AS i
-    CROSS JOIN LATERAL (
-        SELECT
-            r.max_attempts,
-            CASE
-                WHEN i.action IN ('failed', 'cancelled') THEN i.action
-                WHEN i.action = 'retried' AND r.attempt - r.excused >= r.max_attempts THEN 'failed'
-                ELSE 'available'
-            END AS state
-        FROM relevo.jobs AS r
-        WHERE r.tenant_id = i.tenant_id
-          AND r.id = i.id
-    ) AS next
-    WHERE j.tenant_id = i.tenant_id
-      AND j.id = i.id
-      AND j.attempt = i.attempt
-      AND j.worker = %(worker)s::bigint
+        last_error = coalesce(h.error, j.last_error)
+    FROM held AS h
+    WHERE j.tenant_id = h.tenant_id
+      AND j.id = h.id
     RETURNING
         j.tenant_id,
         j.id,
@@ -337,8 +341,8 @@ settled AS (
         j.state,
         j.started_at,
         j.available_at,
-        i.action,
-        coalesce(i.trace, i.error) AS error
+        h.action,
+        coalesce(h.trace, h.error) AS error
 ),
 history AS (
     INSERT INTO relevo.attempts (
@@ -370,20 +374,34 @@ FROM settled AS s;
 
 -- name: rescue_jobs
 -- Takes back the jobs of sessions that have ended: one pass over the live jobs, the same bound as any failure.
-WITH lost AS (
-    UPDATE relevo.jobs AS j
-    SET state = CASE WHEN j.attempt - j.excused >= j.max_attempts THEN 'failed' ELSE 'available' END,
-        outcome = CASE WHEN j.attempt - j.excused >= j.max_attempts THEN 'failed' END,
-        live = j.attempt - j.excused < j.max_attempts,
-        finished_at = CASE
-            WHEN j.attempt - j.excused >= j.max_attempts THEN clock_timestamp()
-        END,
-        available_at = least(j.available_at, clock_timestamp()),
-        worker = NULL,
-        losses = j.losses + 1,
-        last_error = 'worker lost'
+WITH held AS MATERIALIZED (
+    SELECT
+        j.tenant_id,
+        j.id,
+        CASE
+            WHEN j.cancel_requested_at IS NOT NULL THEN 'cancelled'
+            WHEN j.attempt - j.excused >= j.max_attempts THEN 'failed'
+            ELSE 'available'
+        END AS state
+    FROM relevo.jobs AS j
     WHERE j.live
       AND j.worker = ANY (%(workers)s::bigint[])
+    FOR UPDATE OF j
+),
+lost AS (
+    UPDATE relevo.jobs AS j
+    SET state = h.state,
+        outcome = CASE WHEN h.state <> 'available' THEN h.state END,
+        live = h.state = 'available',
+        finished_at = CASE WHEN h.state <> 'available' THEN clock_timestamp() END,
+        available_at = least(j.available_at, clock_timestamp()),
+        worker = NULL,
+        cancel_requested_at = NULL,
+        losses = j.losses + 1,
+        last_error = 'worker lost'
+    FROM held AS h
+    WHERE j.tenant_id = h.tenant_id
+      AND j.id = h.id
     RETURNING
         j.tenant_id,
         j.id,
@@ -408,7 +426,7 @@ history AS (
         l.tenant_id,
         l.id,
         l.attempt,
-        CASE WHEN l.state = 'failed' THEN 'failed' ELSE 'lost' END,
+        CASE WHEN l.state = 'available' THEN 'lost' ELSE l.state END,
         l.started_at,
         CASE WHEN l.state = 'available' THEN l.available_at END,
         'worker lost'
@@ -428,7 +446,6 @@ WITH serving AS MATERIALIZED (
     SELECT w.kinds
     FROM relevo.workers AS w
     WHERE w.expires_at > clock_timestamp()
-      AND NOT w.stopping
       AND %(queue)s::text = ANY (w.queues)
 ),
 head AS MATERIALIZED (
