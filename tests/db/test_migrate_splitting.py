@@ -25,8 +25,10 @@ from relevo.db.migrate.splitting import split_statements
             ["CREATE RULE r AS ON INSERT TO t DO (DELETE FROM a; DELETE FROM b)", "SELECT 2"],
         ),
         (
-            "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN a THEN 1 END; END;"
-            " SELECT 2",
+            (
+                "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN a THEN 1 END; END;"
+                " SELECT 2"
+            ),
             [
                 "CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN a THEN 1 END; END",
                 "SELECT 2",
