@@ -17,6 +17,7 @@ from relevo_apps.evaluations.model.reports import Activation, Invited, Preflight
 from relevo_apps.evaluations.service.locking import read_cycle, refuse_state, take_cycle
 from relevo_apps.evaluations.store import cycles as cycle_rows
 from relevo_apps.evaluations.store import dispatch as dispatch_rows
+from relevo_apps.evaluations.store.planning import set_wise
 
 Wake = Callable[[str], Operation[object]]
 
@@ -50,6 +51,15 @@ def activate(
         ActivationBlocked: Something blocks it; nothing was written.
         SnapshotTooOld: The caller's transaction is not READ COMMITTED.
     """
+    activation = yield from set_wise(_activate(tenant_id, cycle_id, actor, dispatch))
+    if wake is not None:
+        yield from wake(dispatch.queue)
+    return activation
+
+
+def _activate(
+    tenant_id: UUID, cycle_id: UUID, actor: str, dispatch: Dispatch
+) -> Operation[Activation]:
     cycle = yield from take_cycle(tenant_id, cycle_id)
     if cycle.state is not CycleState.DRAFT:
         refuse_state(cycle, cycle.state)
@@ -65,8 +75,6 @@ def activate(
         actor,
         {"evaluations": evaluations, "evaluators": evaluators, "notifications": created + revived},
     )
-    if wake is not None:
-        yield from wake(dispatch.queue)
     return Activation(
         cycle=active,
         evaluations=evaluations,
@@ -125,7 +133,7 @@ def preflight(
         refusal = refused
         findings = refused.findings if isinstance(refused, ActivationBlocked) else ()
     if not isinstance(refusal, CycleNotDraft):
-        ready = yield from dispatch_rows.list_invited(tenant_id, cycle_id)
+        ready = yield from set_wise(dispatch_rows.list_invited(tenant_id, cycle_id))
     yield Call(SQL["undo_preflight"])
     yield Call(SQL["end_preflight"])
     blocked, warnings = split_findings(list(findings))

@@ -16,6 +16,7 @@ from relevo_apps.evaluations.service.locking import read_cycle, require_draft
 from relevo_apps.evaluations.store import cycles as cycle_rows
 from relevo_apps.evaluations.store import drafts as draft_rows
 from relevo_apps.evaluations.store import people as people_rows
+from relevo_apps.evaluations.store.planning import set_wise
 
 USUAL_RULES = (Relation.SELF, Relation.MANAGER, Relation.UPWARD)
 
@@ -80,9 +81,11 @@ def add_participants(
         CycleNotDraft: The cycle is no draft, or an activation came first.
     """
     if external_ids is None:
-        outcome = yield from draft_rows.add_everyone(tenant_id, cycle_id, actor)
+        outcome = yield from set_wise(draft_rows.add_everyone(tenant_id, cycle_id, actor))
     else:
-        outcome = yield from draft_rows.add_participants(tenant_id, cycle_id, external_ids, actor)
+        outcome = yield from set_wise(
+            draft_rows.add_participants(tenant_id, cycle_id, external_ids, actor)
+        )
     yield from require_draft(tenant_id, cycle_id, outcome)
     if added := outcome.counts.get("added", 0):
         details = {"participants": added}
@@ -115,7 +118,7 @@ def remove_participants(
         CycleNotFound: The tenant has no such cycle.
         CycleNotDraft: The cycle is no draft, or an activation came first.
     """
-    outcome = yield from draft_rows.remove_participants(tenant_id, cycle_id, external_ids)
+    outcome = yield from set_wise(draft_rows.remove_participants(tenant_id, cycle_id, external_ids))
     yield from require_draft(tenant_id, cycle_id, outcome)
     removed = Removed(**outcome.counts)
     if removed.participants:
@@ -135,7 +138,7 @@ def generate_evaluations(tenant_id: UUID, cycle_id: UUID, *, actor: str) -> Oper
         CycleNotFound: The tenant has no such cycle.
         CycleNotDraft: The cycle is no draft, or an activation came first.
     """
-    outcome = yield from draft_rows.generate_evaluations(tenant_id, cycle_id)
+    outcome = yield from set_wise(draft_rows.generate_evaluations(tenant_id, cycle_id))
     yield from require_draft(tenant_id, cycle_id, outcome)
     totals = yield from draft_rows.count_relations(tenant_id, cycle_id)
     if any(outcome.counts.values()):
@@ -165,9 +168,9 @@ def add_peers(
     if Relation.PEER not in cycle.rules:
         raise PeersNotInRules(name=cycle.name, rules=", ".join(cycle.rules))
     references = sorted({reference for pair in pairs for reference in pair})
-    people = yield from people_rows.resolve_people(tenant_id, references)
+    people = yield from set_wise(people_rows.resolve_people(tenant_id, references))
     known = [(people[one], people[two]) for one, two in pairs if one in people and two in people]
-    outcome = yield from draft_rows.add_peers(tenant_id, cycle_id, known)
+    outcome = yield from set_wise(draft_rows.add_peers(tenant_id, cycle_id, known))
     yield from require_draft(tenant_id, cycle_id, outcome)
     if added := outcome.counts.get("added", 0):
         yield from cycle_rows.insert_cycle_event(

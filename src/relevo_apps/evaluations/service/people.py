@@ -7,6 +7,7 @@ from relevo.db.operation import Operation
 from relevo_apps.evaluations.importer import ImportReport, PeopleFile, check_people
 from relevo_apps.evaluations.model.people import Headcount, Person
 from relevo_apps.evaluations.store import people as people_rows
+from relevo_apps.evaluations.store.planning import set_wise
 
 
 def import_people(
@@ -29,6 +30,15 @@ def import_people(
         partial: Import the good rows although others are refused.
         effective_on: The day on which moves take effect; None is today.
     """
+    return (yield from set_wise(_import_people(tenant_id, file, partial, effective_on)))
+
+
+def _import_people(
+    tenant_id: UUID,
+    file: PeopleFile,
+    partial: bool,  # noqa: FBT001 - the public function names it
+    effective_on: date | None,
+) -> Operation[ImportReport]:
     yield from people_rows.lock_people(tenant_id)
     known = yield from people_rows.list_known_people(tenant_id)
     checked = check_people(file, known, partial=partial)

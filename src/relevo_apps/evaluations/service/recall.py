@@ -10,6 +10,7 @@ from relevo_apps.evaluations.service.locking import take_cycle
 from relevo_apps.evaluations.store import cycles as cycle_rows
 from relevo_apps.evaluations.store import dispatch as dispatch_rows
 from relevo_apps.evaluations.store import status as status_rows
+from relevo_apps.evaluations.store.planning import set_wise
 
 
 def recall(tenant_id: UUID, cycle_id: UUID, *, actor: str) -> Operation[Recall]:
@@ -39,7 +40,7 @@ def recall(tenant_id: UUID, cycle_id: UUID, *, actor: str) -> Operation[Recall]:
     cancelled = yield from dispatch_rows.cancel_notifications(tenant_id, cycle_id)
     evaluations = yield from dispatch_rows.withdraw_evaluations(tenant_id, cycle_id)
     draft = yield from cycle_rows.reopen_cycle(tenant_id, cycle_id)
-    mailed, in_flight = yield from dispatch_rows.list_recipients(tenant_id, cycle_id)
+    mailed, in_flight = yield from set_wise(dispatch_rows.list_recipients(tenant_id, cycle_id))
     yield from cycle_rows.insert_cycle_event(
         tenant_id,
         cycle_id,

@@ -146,12 +146,14 @@ problem AS (
     UNION ALL
     SELECT 'without_manager', evaluated.external_id, evaluated.full_name, '', evaluated.sort_key
     FROM evaluated
-    JOIN evaluations.cycles AS cycle
-        ON cycle.tenant_id = %(tenant_id)s::uuid
-       AND cycle.id = %(cycle_id)s::uuid
-       AND 'manager' = ANY (cycle.rules)
     WHERE evaluated.manager_id IS NULL
       AND evaluated.evaluations > 0
+      AND (
+          SELECT 'manager' = ANY (cycle.rules)
+          FROM evaluations.cycles AS cycle
+          WHERE cycle.tenant_id = %(tenant_id)s::uuid
+            AND cycle.id = %(cycle_id)s::uuid
+      )
     UNION ALL
     SELECT 'manager_changed', evaluated.external_id, evaluated.full_name, asked_manager.full_name, evaluated.sort_key
     FROM evaluated

@@ -21,11 +21,10 @@ known AS MATERIALIZED (
 ),
 added AS (
     INSERT INTO evaluations.participants (tenant_id, cycle_id, person_id, added_by)
-    SELECT %(tenant_id)s::uuid, cycle.id, known.id, %(actor)s::text
-    FROM cycle
-    CROSS JOIN known
-    WHERE cycle.state = 'draft'
-      AND known.active
+    SELECT %(tenant_id)s::uuid, %(cycle_id)s::uuid, known.id, %(actor)s::text
+    FROM known
+    WHERE known.active
+      AND (SELECT cycle.state FROM cycle) = 'draft'
     ORDER BY known.id
     ON CONFLICT DO NOTHING
     RETURNING person_id
@@ -70,10 +69,9 @@ known AS MATERIALIZED (
 ),
 added AS (
     INSERT INTO evaluations.participants (tenant_id, cycle_id, person_id, added_by)
-    SELECT %(tenant_id)s::uuid, cycle.id, known.id, %(actor)s::text
-    FROM cycle
-    CROSS JOIN known
-    WHERE cycle.state = 'draft'
+    SELECT %(tenant_id)s::uuid, %(cycle_id)s::uuid, known.id, %(actor)s::text
+    FROM known
+    WHERE (SELECT cycle.state FROM cycle) = 'draft'
     ORDER BY known.id
     ON CONFLICT DO NOTHING
     RETURNING person_id
@@ -93,18 +91,17 @@ WITH cycle AS MATERIALIZED (
     FOR SHARE
 ),
 leaving AS MATERIALIZED (
-    SELECT cycle.id AS cycle_id, person.id AS person_id
-    FROM cycle
-    JOIN evaluations.people AS person
-        ON person.tenant_id = %(tenant_id)s::uuid
-       AND person.external_id = ANY (%(external_ids)s::text[])
-    WHERE cycle.state = 'draft'
+    SELECT person.id AS person_id
+    FROM evaluations.people AS person
+    WHERE person.tenant_id = %(tenant_id)s::uuid
+      AND person.external_id = ANY (%(external_ids)s::text[])
+      AND (SELECT cycle.state FROM cycle) = 'draft'
 ),
 forgotten AS (
     DELETE FROM evaluations.evaluations AS evaluation
     USING leaving
     WHERE evaluation.tenant_id = %(tenant_id)s::uuid
-      AND evaluation.cycle_id = leaving.cycle_id
+      AND evaluation.cycle_id = %(cycle_id)s::uuid
       AND evaluation.participant_id = leaving.person_id
     RETURNING evaluation.id
 ),
@@ -112,7 +109,7 @@ removed AS (
     DELETE FROM evaluations.participants AS participant
     USING leaving
     WHERE participant.tenant_id = %(tenant_id)s::uuid
-      AND participant.cycle_id = leaving.cycle_id
+      AND participant.cycle_id = %(cycle_id)s::uuid
       AND participant.person_id = leaving.person_id
     RETURNING participant.person_id
 )
@@ -133,11 +130,10 @@ WITH cycle AS MATERIALIZED (
 ),
 evaluated AS MATERIALIZED (
     SELECT participant.person_id
-    FROM cycle
-    JOIN evaluations.participants AS participant
-        ON participant.tenant_id = %(tenant_id)s::uuid
-       AND participant.cycle_id = cycle.id
-    WHERE cycle.state = 'draft'
+    FROM evaluations.participants AS participant
+    WHERE participant.tenant_id = %(tenant_id)s::uuid
+      AND participant.cycle_id = %(cycle_id)s::uuid
+      AND (SELECT cycle.state FROM cycle) = 'draft'
 ),
 edge AS MATERIALIZED (
     SELECT edge.person_id, edge.manager_id, report.active AS report_is_active
@@ -151,25 +147,24 @@ edge AS MATERIALIZED (
 wanted AS MATERIALIZED (
     SELECT evaluated.person_id AS participant_id, evaluated.person_id AS evaluator_id, 'self' AS relation
     FROM evaluated
-    WHERE 'self' = ANY (SELECT unnest(cycle.rules) FROM cycle)
+    WHERE (SELECT 'self' = ANY (cycle.rules) FROM cycle)
     UNION ALL
     SELECT evaluated.person_id, edge.manager_id, 'manager'
     FROM evaluated
     JOIN edge ON edge.person_id = evaluated.person_id
-    WHERE 'manager' = ANY (SELECT unnest(cycle.rules) FROM cycle)
+    WHERE (SELECT 'manager' = ANY (cycle.rules) FROM cycle)
     UNION ALL
     SELECT evaluated.person_id, edge.person_id, 'upward'
     FROM evaluated
     JOIN edge ON edge.manager_id = evaluated.person_id
-    WHERE 'upward' = ANY (SELECT unnest(cycle.rules) FROM cycle)
+    WHERE (SELECT 'upward' = ANY (cycle.rules) FROM cycle)
       AND edge.report_is_active
 ),
 removed AS (
     DELETE FROM evaluations.evaluations AS evaluation
-    USING cycle
-    WHERE cycle.state = 'draft'
+    WHERE (SELECT cycle.state FROM cycle) = 'draft'
       AND evaluation.tenant_id = %(tenant_id)s::uuid
-      AND evaluation.cycle_id = cycle.id
+      AND evaluation.cycle_id = %(cycle_id)s::uuid
       AND evaluation.relation <> 'peer'
       AND NOT EXISTS (
           SELECT
@@ -182,9 +177,8 @@ removed AS (
 ),
 created AS (
     INSERT INTO evaluations.evaluations (tenant_id, cycle_id, participant_id, evaluator_id, relation)
-    SELECT %(tenant_id)s::uuid, cycle.id, wanted.participant_id, wanted.evaluator_id, wanted.relation
-    FROM cycle
-    CROSS JOIN wanted
+    SELECT %(tenant_id)s::uuid, %(cycle_id)s::uuid, wanted.participant_id, wanted.evaluator_id, wanted.relation
+    FROM wanted
     ORDER BY wanted.participant_id, wanted.evaluator_id, wanted.relation
     ON CONFLICT DO NOTHING
     RETURNING id
@@ -237,11 +231,9 @@ known AS MATERIALIZED (
 ),
 added AS (
     INSERT INTO evaluations.evaluations (tenant_id, cycle_id, participant_id, evaluator_id, relation)
-    SELECT %(tenant_id)s::uuid, cycle.id, known.participant_id, known.evaluator_id, 'peer'
-    FROM cycle
-    CROSS JOIN known
-    WHERE cycle.state = 'draft'
-      AND 'peer' = ANY (cycle.rules)
+    SELECT %(tenant_id)s::uuid, %(cycle_id)s::uuid, known.participant_id, known.evaluator_id, 'peer'
+    FROM known
+    WHERE (SELECT cycle.state = 'draft' AND 'peer' = ANY (cycle.rules) FROM cycle)
       AND known.active
       AND known.takes_part
       AND known.participant_id <> known.evaluator_id
