@@ -8,7 +8,7 @@ from email import message_from_bytes, policy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from smtp_scripted import SHORT, a_mail, conversation
+from smtp_scripted import IMPATIENT, a_mail, conversation
 
 from relevo.integrations.smtp import (
     AllowList,
@@ -22,7 +22,6 @@ from relevo.integrations.smtp import (
     Routing,
     SmtpChannel,
     TemporaryRefusal,
-    Timeouts,
     Withheld,
     deliver,
     settings_from_environment,
@@ -51,7 +50,7 @@ async def test_mails_one_after_another_share_one_connection():
 
 async def test_no_more_connections_are_open_than_agreed():
     """Mechanism: the pool's slots; without them 12 mails open 12 connections."""
-    async with conversation(connections=3, timeouts=Timeouts()) as (server, channel):
+    async with conversation(connections=3) as (server, channel):
         server.gate.clear()
         sends = [asyncio.create_task(channel.send(a_mail(to))) for to in addresses(12)]
         await server.until(lambda: server.mails == 3)
@@ -73,7 +72,8 @@ async def test_no_more_connections_are_open_than_agreed():
     ],
 )
 async def test_a_connection_that_went_bad_while_it_waited_is_replaced(went_bad):
-    async with conversation(went_bad, {}) as (server, channel):
+    patience = {"timeouts": IMPATIENT} if "stall" in went_bad.values() else {}
+    async with conversation(went_bad, {}, **patience) as (server, channel):
         first = await channel.send(a_mail())
         second = await channel.send(a_mail())
 
@@ -102,6 +102,20 @@ async def test_a_message_is_never_offered_twice_after_it_was_handed_over():
 
         assert isinstance(delivery, TemporaryRefusal)
         assert server.mails == 1
+
+
+async def test_a_late_answer_is_never_taken_for_the_answer_to_the_next_mail():
+    """Mechanism: a connection without an answer is not used again, or RSET gets the old 250."""
+    async with conversation(timeouts=IMPATIENT) as (server, channel):
+        server.gate.clear()
+        first = await channel.send(a_mail())
+        server.gate.set()
+        second = await channel.send(a_mail())
+
+        assert isinstance(first, TemporaryRefusal)
+        assert isinstance(second, Delivered)
+        assert server.connections == 2
+        assert b"RSET\r\n" not in server.lines
 
 
 async def test_a_refused_recipient_leaves_the_connection_good_for_the_next():
@@ -135,7 +149,7 @@ async def test_an_idle_connection_is_closed_with_a_farewell():
 
 
 async def test_closing_lets_the_mail_under_way_end_and_takes_no_more():
-    async with conversation(timeouts=Timeouts()) as (server, channel):
+    async with conversation() as (server, channel):
         server.gate.clear()
         send = asyncio.create_task(channel.send(a_mail()))
         await server.until(lambda: server.mails == 1)
@@ -152,7 +166,7 @@ async def test_closing_lets_the_mail_under_way_end_and_takes_no_more():
 
 async def test_a_cancelled_send_leaves_no_connection_behind():
     """Mechanism: the pool abandons a connection in mid-sentence; its next answer is not ours."""
-    async with conversation(connections=1, timeouts=Timeouts()) as (server, channel):
+    async with conversation(connections=1) as (server, channel):
         server.gate.clear()
         send = asyncio.create_task(channel.send(a_mail()))
         await server.until(lambda: server.mails == 1)
@@ -200,9 +214,10 @@ async def test_one_bad_address_costs_nobody_else_a_second_mail():
 async def test_a_lost_answer_makes_a_second_mail_with_the_same_message_id():
     """F-112. Mechanism: message_id is a function of the mail; a new one each try counts as two."""
     with Sink(by_address(stalled={"ana@example.com": 1})) as sink:
-        settings = sink_settings(sink, RELEVO_SMTP_MESSAGE_TIMEOUT=str(SHORT.total_seconds()))
-        async with SmtpChannel(settings) as channel:
+        impatient = sink_settings(sink, RELEVO_SMTP_MESSAGE_TIMEOUT="0.3")
+        async with SmtpChannel(impatient) as channel:
             first = await deliver(channel, a_mail())
+        async with SmtpChannel(sink_settings(sink)) as channel:
             second = await deliver(channel, a_mail())
 
         assert isinstance(first, Retry)

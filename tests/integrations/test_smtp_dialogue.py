@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from smtp_scripted import OFFERS, SHORT, a_mail, conversation, some_settings
+from smtp_scripted import IMPATIENT, OFFERS, a_mail, conversation, some_settings
 
 from relevo.integrations.smtp import (
     ChannelDown,
@@ -60,6 +60,8 @@ async def ask(stage: str, answer: str) -> tuple[Delivery, list[bytes]]:
         "AUTH": {"user": "hr", "password": Secret(PASSWORD)},
         "QUIT": {"mails_per_connection": 1},
     }.get(stage, {})
+    if answer == "stall":
+        changes = changes | {"timeouts": IMPATIENT}
     offers = ("STARTTLS", *OFFERS) if stage == "STARTTLS" else OFFERS
     async with conversation({stage: answer}, offers=offers, **changes) as (server, channel):
         return await channel.send(a_mail()), server.lines
@@ -70,7 +72,7 @@ async def test_each_answer_at_each_stage_means_what_the_page_says(
     stage, answer, expected, monkeypatch
 ):
     """Mechanism: verdict.judge decides by stage and code; without it a 5xx at AUTH ends a job."""
-    monkeypatch.setattr(connection, "_QUIT_TIMEOUT", SHORT.total_seconds())
+    monkeypatch.setattr(connection, "_QUIT_TIMEOUT", 0.3)
 
     delivery, lines = await ask(stage, answer)
 

@@ -9,7 +9,7 @@ import trustme
 from aiosmtpd.smtp import SMTP, AuthResult
 from smtp_scripted import a_mail, some_settings
 
-from relevo.integrations.smtp import ChannelDown, Delivered, Secret, SmtpChannel, Timeouts, Tls
+from relevo.integrations.smtp import ChannelDown, Delivered, Secret, SmtpChannel, Tls
 from relevo.integrations.smtp.sink import LocalServer
 
 PASSWORD = "correct ñ horse"  # noqa: S105 -- a test's
@@ -70,7 +70,7 @@ def server(certificate: trustme.LeafCert, keeps: Keeps, *, implicit: bool) -> It
 
 
 def settings(port: int, tls: Tls, **changes):
-    return some_settings(port, **{"tls": tls, "timeouts": Timeouts()} | changes)
+    return some_settings(port, **{"tls": tls} | changes)
 
 
 BOTH = pytest.mark.parametrize("tls", [Tls.IMPLICIT, Tls.STARTTLS])

@@ -7,9 +7,8 @@ new connection says is final.
 
 import asyncio
 import ssl
-from asyncio import Semaphore, Task
+from asyncio import Semaphore, Task, TimerHandle
 from collections import deque
-from contextlib import suppress
 
 from relevo.integrations.smtp.connection import Connection, Unreachable
 from relevo.integrations.smtp.errors import MailChannelClosed
@@ -33,6 +32,7 @@ class Pool:
         # but they are always taken first, so idle and used together never exceed the slots.
         self._slots = Semaphore(settings.connections)
         self._idle: deque[tuple[float, Connection]] = deque()
+        self._timer: TimerHandle | None = None
         self._reaper: Task[None] | None = None
         self._closed = False
 
@@ -58,10 +58,10 @@ class Pool:
     async def close(self) -> None:
         """Let the mails under way end, then take leave on every connection."""
         self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
         if self._reaper is not None:
-            self._reaper.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._reaper
+            await self._reaper
         for _ in range(self._settings.connections):
             await self._slots.acquire()
         while self._idle:
@@ -102,18 +102,26 @@ class Pool:
             await connection.quit()
         else:
             self._idle.append((asyncio.get_running_loop().time(), connection))
-            if self._reaper is None or self._reaper.done():
-                self._reaper = asyncio.create_task(self._reap(), name="relevo-smtp-idle")
+            self._watch_idle()
+
+    def _watch_idle(self) -> None:
+        """Come back when the connection that waits longest has waited enough.
+
+        A timer and not a task: a loop that ends without `close` has nothing to complain of.
+        """
+        if self._idle and self._timer is None and not self._closed:
+            loop = asyncio.get_running_loop()
+            due_at = self._idle[0][0] + self._settings.idle_for.total_seconds()
+            self._timer = loop.call_at(due_at, self._start_reaping)
+
+    def _start_reaping(self) -> None:
+        self._reaper = asyncio.create_task(self._reap(), name="relevo-smtp-idle")
 
     async def _reap(self) -> None:
-        """Close what has waited too long, for as long as anything waits."""
-        loop = asyncio.get_running_loop()
-        idle_for = self._settings.idle_for.total_seconds()
-        while self._idle:
-            spare = self._idle[0][0] + idle_for - loop.time()
-            if spare > 0:
-                await asyncio.sleep(spare)
-                continue
-            async with self._slots:
-                if self._idle and self._idle[0][0] + idle_for <= loop.time():
-                    await self._idle.popleft()[1].quit()
+        """Close what has waited too long."""
+        enough = asyncio.get_running_loop().time() - self._settings.idle_for.total_seconds()
+        async with self._slots:
+            while self._idle and self._idle[0][0] <= enough:
+                await self._idle.popleft()[1].quit()
+        self._timer = None
+        self._watch_idle()
