@@ -12,6 +12,7 @@ from relevo.api import AsyncConnection, SyncConnection, perform
 from relevo.db.operation import Operation
 from relevo.engine.jobs.context import Context
 from relevo.engine.jobs.enqueue import enqueue_job, enqueue_jobs
+from relevo.loops.handlers import Closer
 from relevo.loops.settings import WorkerSettings
 from relevo.loops.worker import Worker
 from relevo.model.backoff import DEFAULT_MAX_ATTEMPTS, STANDARD, Backoff
@@ -269,6 +270,7 @@ class Relevo:
         self.tenants: Final = tenants
         self.max_payload: Final = max_payload
         self.registry: Final = Registry()
+        self._closers: list[Closer] = []
 
     def job(
         self,
@@ -318,7 +320,16 @@ class Relevo:
 
     def worker(self, settings: WorkerSettings) -> Worker:
         """Answer a worker for every kind of this application."""
-        return Worker(self.registry, settings)
+        return Worker(self.registry, settings, tuple(self._closers))
+
+    def on_stop(self, closer: Closer) -> Closer:
+        """Have a coroutine function run when a worker stops, on the loop of its handlers.
+
+        For what handlers share and keep open, such as a mail channel. It is called once,
+        after the last handler; an exception is logged and does not keep the worker.
+        """
+        self._closers.append(closer)
+        return closer
 
     def tenant_of(self, tenant_id: UUID | None, kind: str) -> UUID:
         """Answer whose job it is.

@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
@@ -27,6 +27,8 @@ from relevo.model.kind import Kind, Registry
 from relevo.model.settlement import Settlement
 
 _LOG: Final = logging.getLogger("relevo.worker")
+
+Closer = Callable[[], Awaitable[None]]
 
 SWEEP: Final = 0.1
 """How often time-outs are looked for, in seconds: one look serves every running job."""
@@ -71,6 +73,8 @@ class Handlers:
         slots: How many jobs may run at once.
         answer: Where answers go; called from any thread.
         freed: Called from any thread when a slot is free again.
+        closers: What handlers share and leave open, such as a mail channel: run on the
+            handlers' loop when it ends.
     """
 
     def __init__(
@@ -80,7 +84,9 @@ class Handlers:
         slots: int,
         answer: Callable[[Answer], None],
         freed: Callable[[], None],
+        closers: Sequence[Closer] = (),
     ) -> None:
+        self._closers = closers
         self._registry = registry
         self._pools = pools
         self._slots = slots
@@ -259,9 +265,17 @@ class Handlers:
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._loop.run_forever()
+        self._loop.run_until_complete(self._close_shared())
         self._loop.run_until_complete(self._pools.close_async())
         self._pools.close_sync()
         self._loop.close()
+
+    async def _close_shared(self) -> None:
+        for closer in self._closers:
+            try:
+                await closer()
+            except Exception:
+                _LOG.exception("something that handlers share could not be closed")
 
     def _stop_loop(self) -> None:
         pending = [start.work for start in self._running.values() if start.work is not None]

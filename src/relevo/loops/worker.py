@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import Final
 
 import psycopg
@@ -22,7 +23,7 @@ from relevo.db.dsn import ENGINE_SETTINGS, HANDLER_SETTINGS, WORKER_ROLE, with_s
 from relevo.db.pools import HandlerPools
 from relevo.engine.jobs import session
 from relevo.loops.claimer import CLAIM_TIMEOUT, Claimer
-from relevo.loops.handlers import Handlers
+from relevo.loops.handlers import Closer, Handlers
 from relevo.loops.heartbeat import Heartbeat
 from relevo.loops.listener import Listener
 from relevo.loops.rescuer import Rescuer
@@ -44,10 +45,14 @@ class Worker:
     Args:
         registry: The kinds that it can run; jobs of other kinds are left alone.
         settings: Where and how.
+        closers: Run on the handlers' loop when the worker stops.
     """
 
-    def __init__(self, registry: Registry, settings: WorkerSettings) -> None:
+    def __init__(
+        self, registry: Registry, settings: WorkerSettings, closers: Sequence[Closer] = ()
+    ) -> None:
         self._registry = registry
+        self._closers = closers
         self._settings = settings
         self._stop_asked = threading.Event()
         self._stopped = threading.Event()
@@ -101,7 +106,9 @@ class Worker:
         rescue_connection = EngineConnection(self._dsn("rescue"))
         settler = Settler(settler_connection, answered, changed)
         pools = HandlerPools(self._handler_dsn(), settings.connections)
-        handlers = Handlers(self._registry, pools, settings.concurrency, settler.put, changed.set)
+        handlers = Handlers(
+            self._registry, pools, settings.concurrency, settler.put, changed.set, self._closers
+        )
         heartbeat = Heartbeat(
             settings,
             self._dsn("heartbeat", settings.lease.total_seconds() / 3),
