@@ -84,6 +84,7 @@ class Handlers:
         slots: int,
         answer: Callable[[Answer], None],
         freed: Callable[[], None],
+        *,
         closers: Sequence[Closer] = (),
     ) -> None:
         self._closers = closers
@@ -274,7 +275,7 @@ class Handlers:
         for closer in self._closers:
             try:
                 await closer()
-            except Exception:
+            except Exception:  # noqa: BLE001 -- the others are closed all the same
                 _LOG.exception("something that handlers share could not be closed")
 
     def _stop_loop(self) -> None:

@@ -107,7 +107,12 @@ class Worker:
         settler = Settler(settler_connection, answered, changed)
         pools = HandlerPools(self._handler_dsn(), settings.connections)
         handlers = Handlers(
-            self._registry, pools, settings.concurrency, settler.put, changed.set, self._closers
+            self._registry,
+            pools,
+            settings.concurrency,
+            settler.put,
+            changed.set,
+            closers=self._closers,
         )
         heartbeat = Heartbeat(
             settings,
