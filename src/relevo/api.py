@@ -10,6 +10,16 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 from relevo.db.drivers import is_async, run, run_async
 from relevo.db.operation import Operation
 
+T = TypeVar("T")
+
+
+class DjangoConnection(Protocol):
+    """What `django.db.connection` is to relevo."""
+
+    in_atomic_block: bool
+    settings_dict: dict[str, Any]
+
+
 if TYPE_CHECKING:
     import asyncpg
     import asyncpg.pool
@@ -18,33 +28,20 @@ if TYPE_CHECKING:
     import sqlalchemy.ext.asyncio
     import sqlalchemy.orm
 
-T = TypeVar("T")
-
-
-class DjangoConnection(Protocol):
-    """What `django.db.connection` is to relevo."""
-
-    @property
-    def in_atomic_block(self) -> bool:
-        """Whether a transaction is open."""
-        ...
-
-    @property
-    def settings_dict(self) -> dict[str, Any]:
-        """The connection's settings."""
-        ...
-
-
-SyncConnection: TypeAlias = (
-    "psycopg.Connection[Any] | sqlalchemy.Connection | sqlalchemy.orm.Session | DjangoConnection"
-)
-"""A connection that answers at once."""
-
-AsyncConnection: TypeAlias = (
-    "psycopg.AsyncConnection[Any] | asyncpg.Connection[Any] | asyncpg.pool.PoolConnectionProxy[Any]"
-    " | sqlalchemy.ext.asyncio.AsyncConnection | sqlalchemy.ext.asyncio.AsyncSession"
-)
-"""A connection whose answers are awaited."""
+    SyncConnection: TypeAlias = (
+        psycopg.Connection[Any] | sqlalchemy.Connection | sqlalchemy.orm.Session | DjangoConnection
+    )
+    AsyncConnection: TypeAlias = (
+        psycopg.AsyncConnection[Any]
+        | asyncpg.Connection
+        | asyncpg.pool.PoolConnectionProxy
+        | sqlalchemy.ext.asyncio.AsyncConnection
+        | sqlalchemy.ext.asyncio.AsyncSession
+    )
+else:
+    # For readers and type checkers only: none of the libraries is needed to import this.
+    SyncConnection = object
+    AsyncConnection = object
 
 
 @overload

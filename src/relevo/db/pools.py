@@ -6,7 +6,7 @@ connection cannot stop a claim, a heartbeat or a settle.
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 import psycopg
@@ -32,7 +32,7 @@ class HandlerPools:
         self._async_gate = asyncio.Lock()
 
     @contextmanager
-    def sync_transaction(self) -> Iterator[psycopg.Connection]:
+    def sync_transaction(self) -> Generator[psycopg.Connection]:
         """Lend a connection in a transaction: commits at the end, rolls back on an exception."""
         with self._gate:
             if self._sync is None:
@@ -43,11 +43,11 @@ class HandlerPools:
             yield connection
 
     @asynccontextmanager
-    async def async_transaction(self) -> AsyncIterator[psycopg.AsyncConnection]:
+    async def async_transaction(self) -> AsyncGenerator[psycopg.AsyncConnection]:
         """Lend a connection in a transaction: commits at the end, rolls back on an exception."""
         async with self._async_gate:
             if self._async is None:
-                pool = AsyncConnectionPool(
+                pool: AsyncConnectionPool[psycopg.AsyncConnection] = AsyncConnectionPool(
                     self._dsn, min_size=0, max_size=self._size, timeout=self._wait, open=False
                 )
                 await pool.open()

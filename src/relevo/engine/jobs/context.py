@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -146,7 +146,7 @@ class JobTransaction:
         return await self._async.__aexit__(kind, error, trace)
 
     @contextmanager
-    def _open(self) -> Iterator[psycopg.Connection]:
+    def _open(self) -> Generator[psycopg.Connection]:
         hold = self._hold
         with hold.pools.sync_transaction() as connection:
             run(connection, set_tenant(hold.job.tenant_id))
@@ -156,7 +156,7 @@ class JobTransaction:
         hold.completed = hold.completed or self._completes
 
     @asynccontextmanager
-    async def _open_async(self) -> AsyncIterator[psycopg.AsyncConnection]:
+    async def _open_async(self) -> AsyncGenerator[psycopg.AsyncConnection]:
         hold = self._hold
         async with hold.pools.async_transaction() as connection:
             await run_async(connection, set_tenant(hold.job.tenant_id))
