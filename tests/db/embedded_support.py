@@ -14,8 +14,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from relevo.db.embedded import binaries
 from relevo.db.embedded.account import Account
 from relevo.db.embedded.locks import Deadline, FileLock
+from relevo.db.embedded.paths import Layout
 
 IS_ROOT = os.geteuid() == 0
 NOBODY = 65534
@@ -119,6 +121,11 @@ def kill_server(root: Path, how: int = signal.SIGKILL) -> None:
 
 def account() -> Account:
     return Account.choose("nobody")
+
+
+def programs_for_all(place: Path) -> Path:
+    """The folder of PostgreSQL's programs, copied if the server's account cannot reach it."""
+    return binaries.prepare(Layout(place / "programs"), account()).bin
 
 
 @contextmanager

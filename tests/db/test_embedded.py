@@ -10,7 +10,18 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from embedded_support import AS_NOBODY, CLIENT, FAST, IS_ROOT, Client, a_place, account, kill_server
+from embedded_support import (
+    AS_NOBODY,
+    CLIENT,
+    FAST,
+    IS_ROOT,
+    Client,
+    a_place,
+    account,
+    kill_server,
+    postmaster_of,
+    programs_for_all,
+)
 from psycopg.conninfo import conninfo_to_dict
 
 from relevo.db.embedded import Embedded, binaries, default_root
@@ -30,6 +41,19 @@ def ask(dsn: str, question: str) -> str:
         row = connection.execute(question).fetchone()
         assert row
         return str(row[0])
+
+
+def write_until_killed(connection: psycopg.Connection, postmaster: int) -> int:
+    """Kill the server in the middle; answer how many commits it had acknowledged."""
+    acknowledged = 0
+    try:
+        while True:
+            connection.execute("INSERT INTO kept VALUES (1)")
+            acknowledged += 1
+            if acknowledged == 100:
+                os.kill(postmaster, signal.SIGKILL)
+    except psycopg.OperationalError:
+        return acknowledged
 
 
 def test_what_was_committed_is_there_after_a_stop_and_a_start(place: Path) -> None:
@@ -88,6 +112,20 @@ def test_a_killed_server_starts_again_with_all_that_was_committed(place: Path) -
     assert server.stop()
 
 
+def test_no_acknowledged_commit_is_lost_when_the_server_is_killed_under_a_writer(
+    place: Path,
+) -> None:
+    server = Embedded(place / "pg").start()
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE kept (n int)")
+        acknowledged = write_until_killed(connection, postmaster_of(server.root))
+
+    server.start()
+
+    assert int(ask(server.dsn(), "SELECT count(*) FROM kept")) >= acknowledged >= 100
+    assert server.stop()
+
+
 def test_a_stale_pid_that_lives_again_does_not_block_the_start(place: Path) -> None:
     """The pid in postmaster.pid and in the socket's lock file is passed over on our word."""
     server = Embedded(place / "pg", FAST).start()
@@ -117,8 +155,9 @@ def test_starting_twice_is_one_use(place: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["with space", 'it\'s "100%" = a&b', "ñandú", "x" * 150, "one,two", "a:b@c"]
 )
-def test_any_path_can_be_the_root(place: Path, name: str) -> None:
+def test_any_path_can_be_the_root(place: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A path that does not fit a socket's address, or a list of hosts, moves the socket."""
+    monkeypatch.setenv("RELEVO_PG_BIN", str(programs_for_all(place)))
     with Embedded(place / name / "pg", FAST) as server:
         assert ask(server.dsn(), "SHOW data_directory") == str(place / name / "pg" / "data")
         folder = Path(str(conninfo_to_dict(server.dsn())["host"]))
@@ -221,11 +260,10 @@ def test_a_normal_user_runs_the_server_as_itself(place: Path) -> None:
     home = place / "home"
     home.mkdir()
     os.chown(home, 65534, 65534)
-    reachable = binaries.prepare(Layout(place), account()).bin
     client = Client(
         home / "pg",
         AS_NOBODY + CLIENT,
-        environment={"HOME": str(home), "RELEVO_PG_BIN": str(reachable)},
+        environment={"HOME": str(home), "RELEVO_PG_BIN": str(programs_for_all(place))},
     )
     try:
         assert ask(client.hears(), "SELECT 1") == "1"

@@ -10,9 +10,18 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from embedded_support import FAST, Client, a_place, account, clients, is_gone, kill_server
+from embedded_support import (
+    FAST,
+    Client,
+    a_place,
+    account,
+    clients,
+    is_gone,
+    kill_server,
+    programs_for_all,
+)
 
-from relevo.db.embedded import Embedded, binaries
+from relevo.db.embedded import Embedded
 from relevo.db.embedded.errors import StartFailed
 
 FORKS = """
@@ -188,7 +197,7 @@ def test_a_start_waits_for_an_initdb_whose_starter_was_killed(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An orphaned initdb holds the server's lock, so it is never met by a second one."""
-    real = binaries.locate()
+    real = programs_for_all(place)
     slow = place / "bin"
     slow.mkdir()
     (slow / "postgres").symlink_to(real / "postgres")
@@ -217,7 +226,7 @@ def test_a_start_waits_for_an_initdb_whose_starter_was_killed(
 def test_a_server_that_somebody_else_started_on_the_data_is_never_doubled(place: Path) -> None:
     """PostgreSQL's own check by shared memory stays in force beside ours."""
     server = Embedded(place / "pg", FAST).start()
-    pg_ctl = binaries.prepare(server._layout, account()).bin / "pg_ctl"
+    pg_ctl = programs_for_all(place) / "pg_ctl"
     assert server.stop()
     sockets = f"-c unix_socket_directories='{server.root}/run'"
     by_hand = [pg_ctl, "-D", server.root / "data", "-s", "-w", "-o", sockets]

@@ -105,13 +105,21 @@ def _copy(wheel: Path, layout: Layout) -> Path:
     home = layout.copies / hashlib.sha256(os.fsencode(build)).hexdigest()[:12]
     if not home.exists():
         shutil.rmtree(layout.copies, ignore_errors=True)
-        fresh = layout.copies / "new"
-        unneeded = shutil.ignore_patterns("include", "*.a", "pgxs", "doc", "__pycache__")
-        # The shared libraries beside the package are found by their relative place.
-        for part in (wheel, wheel.with_name(wheel.name + ".libs")):
-            if part.exists():
-                shutil.copytree(part, fresh / part.name, ignore=unneeded)
-        for path in (layout.copies, fresh, *fresh.rglob("*")):
-            path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+        try:
+            fresh = _copied(wheel, layout.copies / "new")
+        except BaseException:
+            shutil.rmtree(layout.copies, ignore_errors=True)
+            raise
         fresh.rename(home)
     return home / wheel.name
+
+
+def _copied(wheel: Path, fresh: Path) -> Path:
+    unneeded = shutil.ignore_patterns("include", "*.a", "pgxs", "doc", "__pycache__")
+    # The shared libraries beside the package are found by their relative place.
+    for part in (wheel, wheel.with_name(wheel.name + ".libs")):
+        if part.exists():
+            shutil.copytree(part, fresh / part.name, ignore=unneeded)
+    for path in (fresh.parent, fresh, *fresh.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or os.access(path, os.X_OK) else 0o644)
+    return fresh

@@ -30,14 +30,18 @@ host  all         all all scram-sha-256
 
 def disk_full(layout: Layout) -> DiskFull:
     """The error that says how much room is left."""
-    there = next(folder for folder in (layout.root, *layout.root.parents) if folder.exists())
-    return DiskFull(root=layout.root, free=shutil.disk_usage(there).free // _MEGABYTE)
+    return DiskFull(root=layout.root, free=_free(layout) // _MEGABYTE)
 
 
 def is_full(layout: Layout, said: str) -> bool:
     """Whether a failure is a full disk: PostgreSQL says so, unless its log is full as well."""
     told = "No space left on device" in said or "Disk quota exceeded" in said
-    return told or shutil.disk_usage(layout.root).free < _MEGABYTE
+    return told or _free(layout) < _MEGABYTE
+
+
+def _free(layout: Layout) -> int:
+    there = next(folder for folder in (layout.root, *layout.root.parents) if folder.exists())
+    return shutil.disk_usage(there).free
 
 
 def check_major(layout: Layout, binaries: Binaries) -> None:

@@ -81,7 +81,8 @@ def system_errors_said(layout: Layout) -> Generator[None, None, None]:
     try:
         yield
     except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        # A failed copy of many files has no errno of its own, only a text.
+        if error.errno in {errno.ENOSPC, errno.EDQUOT} or cluster.is_full(layout, str(error)):
             raise cluster.disk_full(layout) from error
         reason = error.strerror or str(error)
         account = name_of(os.geteuid())
