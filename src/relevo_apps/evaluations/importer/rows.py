@@ -92,6 +92,7 @@ class Row:
         return record if external_id else None
 
     def _name(self) -> tuple[str, str, str]:
+        before = len(self.problems)
         first_name, last_name = self.get("first_name"), self.get("last_name")
         full_name = self.get("full_name")
         if full_name and not (first_name or last_name):
@@ -99,7 +100,7 @@ class Row:
             if first_name:
                 full_name = ""
         full_name = full_name or f"{first_name} {last_name}".strip()
-        if not full_name:
+        if not full_name and len(self.problems) == before:
             column = "full_name" if "full_name" in self.header.places else "first_name"
             self.refuse(ProblemKind.NAME_MISSING, column)
         return first_name, last_name, full_name
