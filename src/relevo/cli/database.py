@@ -1,0 +1,153 @@
+"""Find the database of a command, and speak to it as the right role.
+
+The first of these decides: --dsn, RELEVO_DSN, DATABASE_URL, and else an embedded
+server, started when needed and stopped when its last user leaves. A password is never
+part of what is said.
+"""
+
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from relevo.api import perform
+from relevo.cli.errors import DatabaseUnreachable, RoleNotAllowed, UnreadableDsn
+from relevo.db.connect import with_patience
+from relevo.db.dsn import with_session
+from relevo.db.embedded import Embedded, default_root
+from relevo.db.session import set_tenant
+
+VARIABLES = ("RELEVO_DSN", "DATABASE_URL")
+LISTEN_VARIABLE = "RELEVO_LISTEN_DSN"
+
+
+@dataclass(frozen=True, slots=True)
+class Database:
+    """Where a command works.
+
+    Attributes:
+        dsn: The connection string, password included; show `address` instead.
+        listen_dsn: A direct connection for LISTEN; None means the same, "" means none.
+        embedded: The embedded server, where there is one.
+    """
+
+    dsn: str
+    listen_dsn: str | None = None
+    embedded: Embedded | None = None
+
+    @property
+    def address(self) -> str:
+        """User, host, port and database, fit to be shown."""
+        return redact(self.dsn)
+
+    @contextmanager
+    def connect(
+        self, role: str | None = None, *, settings: Mapping[str, str] | None = None
+    ) -> Generator[psycopg.Connection[tuple[Any, ...]], None, None]:
+        """Open a connection that commits by itself.
+
+        Args:
+            role: The role to work as; None is the login's own.
+            settings: PostgreSQL settings that the session begins with.
+
+        Raises:
+            DatabaseUnreachable: Nobody answers, or nobody is let in.
+            RoleNotAllowed: The login may not work as `role`.
+        """
+        dsn = with_session(self.dsn, role=role, settings=settings, application_name="relevo cli")
+        try:
+            connection = psycopg.connect(with_patience(dsn), autocommit=True)
+        except psycopg.OperationalError as error:
+            if role is not None and self._answers():
+                raise RoleNotAllowed(
+                    dsn=self.address, role=role, reason=reason_of(error)
+                ) from error
+            raise self.unreachable(error) from error
+        with connection:
+            yield connection
+
+    @contextmanager
+    def transaction(
+        self, role: str, tenant_id: UUID | None = None
+    ) -> Generator[psycopg.Connection[tuple[Any, ...]], None, None]:
+        """Open a connection and one transaction that ends with the block.
+
+        Args:
+            role: The role to work as.
+            tenant_id: Whose rows the transaction sees and writes.
+        """
+        with self.connect(role) as connection, connection.transaction():
+            if tenant_id is not None:
+                perform(connection, set_tenant(tenant_id))
+            yield connection
+
+    def unreachable(self, error: psycopg.Error) -> DatabaseUnreachable:
+        """Make of the driver's error one that says where and shows no secret."""
+        return DatabaseUnreachable(dsn=self.address, reason=reason_of(error))
+
+    def _answers(self) -> bool:
+        try:
+            psycopg.connect(with_patience(self.dsn)).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+@contextmanager
+def open_database(dsn: str | None, listen_dsn: str | None) -> Generator[Database, None, None]:
+    """Find the database, and keep an embedded server running for the block.
+
+    Args:
+        dsn: What --dsn said.
+        listen_dsn: What --listen-dsn said.
+
+    Raises:
+        UnreadableDsn: A connection string has no meaning.
+        EmbeddedError: No connection string was given and no server can be started.
+    """
+    source, found = "--dsn", dsn
+    for variable in VARIABLES:
+        if not found:
+            source, found = variable, os.environ.get(variable)
+    if listen_dsn:
+        _check(listen_dsn, "--listen-dsn")
+    elif listen_dsn is None and (listen_dsn := os.environ.get(LISTEN_VARIABLE)):
+        _check(listen_dsn, LISTEN_VARIABLE)
+    if found:
+        _check(found, source)
+        yield Database(found, listen_dsn)
+        return
+    with Embedded(default_root()) as server:
+        yield Database(server.dsn(), listen_dsn, server)
+
+
+def redact(dsn: str) -> str:
+    """Answer user, host, port and database of a connection string, nothing else."""
+    parts = {**conninfo_to_dict(dsn)}
+    user, host, port = (str(parts.get(name) or "") for name in ("user", "host", "port"))
+    place = f"{user}@" if user else ""
+    place += host or str(parts.get("hostaddr") or "") or "localhost"
+    place += f":{port}" if port else ""
+    return f"{place}/{parts.get('dbname') or user or ''}"
+
+
+def reason_of(error: psycopg.Error) -> str:
+    """Answer the server's or the driver's reason in one line."""
+    text = error.diag.message_primary or str(error)
+    lines = [line.strip(" \t-") for line in text.splitlines()]
+    # libpq says the same for every address that it tried, and asks a question of its own.
+    said = [line for line in lines if line and not line.startswith("Is the server running")]
+    return said[-1] if said else type(error).__name__
+
+
+def _check(dsn: str, source: str) -> None:
+    try:
+        conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        # The driver's text quotes the string, and with it perhaps the password.
+        raise UnreadableDsn(source=source) from None

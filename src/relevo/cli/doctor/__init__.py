@@ -1,0 +1,1 @@
+"""`relevo doctor`: check everything that delivery rests on, and say what to do."""

@@ -1,0 +1,42 @@
+"""Durations as people write them: 30, 30s, 500ms, 2m, 1h."""
+
+import re
+from datetime import timedelta
+from typing import Any, Final
+
+import click
+
+from relevo.cli.language import gettext as _
+
+_WRITTEN: Final = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>ms|s|m|h)?")
+_SECONDS: Final = {"ms": 0.001, None: 1, "s": 1, "m": 60, "h": 3600}
+
+
+class Duration(click.ParamType[timedelta]):
+    """An option's value that is a time span; a bare number counts seconds.
+
+    Args:
+        zero: Whether a span of zero is accepted.
+    """
+
+    name = "duration"
+
+    def __init__(self, *, zero: bool = False) -> None:
+        self.zero = zero
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
+        """Read what was written."""
+        if isinstance(value, timedelta):
+            return value
+        match = _WRITTEN.fullmatch(str(value).strip().lower())
+        if match:
+            seconds = float(match["number"]) * _SECONDS[match["unit"]]
+            if seconds > 0 or self.zero:
+                return timedelta(seconds=seconds)
+        return self.fail(
+            _("%(value)r is no duration; write it like 30s, 500ms, 2m or 1h") % {"value": value},
+            param,
+            ctx,
+        )

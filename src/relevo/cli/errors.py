@@ -1,0 +1,83 @@
+"""What the command line refuses by itself, and what it makes of the driver's errors."""
+
+from relevo.errors import RelevoError
+
+
+class DatabaseUnreachable(RelevoError):
+    """No connection, or one that broke."""
+
+    template = (
+        "the database %(dsn)s cannot be reached: %(reason)s; "
+        "check the address and that the server runs and lets you in"
+    )
+
+
+class UnreadableDsn(RelevoError):
+    """The connection string has no meaning. It may hold a password, so it is not repeated."""
+
+    template = (
+        "the connection string from %(source)s cannot be read; "
+        "write it like postgresql://user@host:5432/database, special characters percent-encoded"
+    )
+
+
+class RoleNotAllowed(RelevoError):
+    """The login connects, and may not work as the role that the command needs."""
+
+    template = (
+        "the login of %(dsn)s cannot work as %(role)s: %(reason)s; "
+        "run `relevo db migrate` if this database has no relevo yet, "
+        "or grant %(role)s to the login"
+    )
+
+
+class SchemaMissing(RelevoError):
+    """The database has no tables of relevo, or those of an older release."""
+
+    template = (
+        "the database has no schema of relevo, or one that is too old for this release "
+        "(%(reason)s); run `relevo db migrate`"
+    )
+
+
+class MigrationsPending(RelevoError):
+    """A worker of this release would meet tables that it does not know."""
+
+    template = (
+        "the database lacks %(count)s of this release's migrations, the first is %(first)s; "
+        "run `relevo db migrate` before workers of this release start"
+    )
+
+
+class OtherDatabase(RelevoError):
+    """The database is not the one that was migrated or adopted: a copy, most likely."""
+
+    template = (
+        "this looks like a copy of another database, so nothing is delivered from it: "
+        "pinned was %(pinned)s, found is %(found)s; "
+        "run `relevo db adopt` if deliveries from here are wanted"
+    )
+
+
+class RightsMissing(RelevoError):
+    """The role may not do what was asked."""
+
+    template = (
+        "the database did not allow it: %(reason)s; "
+        "work as the role that owns the schema, or see `relevo doctor`"
+    )
+
+
+class DatabaseRefused(RelevoError):
+    """The database said no for a reason that is not ours."""
+
+    template = "the database refused: %(reason)s; add --debug to see where"
+
+
+class ApplicationNotFound(RelevoError):
+    """What --app names is not an application."""
+
+    template = (
+        "%(app)r is no application: %(reason)s; name it like package.module:attribute, "
+        "where the attribute is a Relevo object"
+    )

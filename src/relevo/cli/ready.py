@@ -1,0 +1,50 @@
+"""Whether workers may deliver from a database: its schema and its identity."""
+
+from collections.abc import Sequence
+
+from relevo.api import perform
+from relevo.cli.database import Database
+from relevo.cli.errors import MigrationsPending, OtherDatabase, SchemaMissing
+from relevo.db.dsn import WORKER_ROLE
+from relevo.db.identity import Identity, check_identity
+from relevo.db.migrate import Line, MigrationState, migration_status
+
+
+def require_ready(database: Database, lines: Sequence[Line]) -> None:
+    """Refuse a database that a worker of this release must not deliver from.
+
+    A migration that the database has and this release does not is no refusal: workers
+    of two releases run side by side while one replaces the other.
+
+    Raises:
+        SchemaMissing: Nobody has migrated it.
+        MigrationsPending: This release needs more than it has.
+        OtherDatabase: It is a copy, or was pinned in another environment.
+        DatabaseUnreachable: Nobody answers, or nobody is let in.
+        RoleNotAllowed: The login may not work as a worker.
+    """
+    require_schema(database, lines)
+    with database.connect(WORKER_ROLE) as connection:
+        check = perform(connection, check_identity())
+    if not check.matches:
+        raise OtherDatabase(pinned=describe(check.pinned), found=describe(check.found), check=check)
+
+
+def require_schema(database: Database, lines: Sequence[Line]) -> None:
+    """Refuse a database that lacks migrations of this release."""
+    with database.connect():
+        pass  # Says it better than the ledger would when nobody answers.
+    states = migration_status(database.dsn, lines)
+    pending = [each for each in states if each.state is MigrationState.PENDING]
+    if len(pending) == len(states):
+        raise SchemaMissing(reason="relevo.migrations")
+    if pending:
+        first = f"{pending[0].line} {pending[0].version:04d} {pending[0].name}"
+        raise MigrationsPending(count=len(pending), first=first)
+
+
+def describe(identity: Identity | None) -> str:
+    """Say an identity in one line."""
+    if identity is None:
+        return "-"
+    return f"{identity.database} / {identity.environment} / {identity.system_identifier}"
