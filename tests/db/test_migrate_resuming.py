@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from migrating import HASTY, a_line, edit, rows
 
-from relevo.db.migrate import Line, MigrationRefused, migrate
+from relevo.db.migrate import Line, MigrationRefused, Patience, migrate
 from relevo.db.migrate.lines import load_lines
 
 pytestmark = pytest.mark.core
@@ -128,7 +128,7 @@ def test_a_concurrent_build_is_not_cut_short_by_the_short_lock_timeout(empty_dat
     with psycopg.connect(empty_database) as holder:
         holder.execute("INSERT INTO shop.orders VALUES (1, 1)")
         worker = threading.Thread(
-            target=migrate, args=(empty_database, [shop]), kwargs={"patience": HASTY}
+            target=migrate, args=(empty_database, [shop]), kwargs={"patience": Patience(lock_for=0.05, tries=1)}
         )
         worker.start()
         waited = "SELECT clock_timestamp() - query_start > interval '200 ms' FROM pg_stat_activity"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from migrating import psql, rows, shape
+from migrating import a_line, edit, psql, rows, shape
 from psycopg.conninfo import make_conninfo
 
 from relevo.db.embedded import Embedded
-from relevo.db.migrate import ENGINE, Line, migrate, migration_script
+from relevo.db.migrate import ENGINE, Line, MigrationRefused, migrate, migration_script
 from relevo.db.roles import WORKER_SETTINGS, RolesMissing, session_options
 
 pytestmark = pytest.mark.core
@@ -132,8 +132,28 @@ def test_whoever_may_create_roles_runs_the_script_without_being_a_superuser(bare
     assert roles(bare) == BOTH
 
 
+def test_a_migration_that_policies_would_filter_fails_until_it_lifts_them(bare, tmp_path):
+    """Mechanism: row_security = off, without which it would silently change no row."""
+    dsn = owner(bare, "CREATEROLE NOINHERIT")
+    migrate(dsn, LINES)
+    add = "INSERT INTO relevo.jobs (tenant_id, kind) SELECT id, 'a' FROM relevo.tenants"
+    with psycopg.connect(bare) as connection:
+        connection.execute("INSERT INTO relevo.tenants VALUES (gen_random_uuid(), 'b', 'b')")
+        connection.execute(add)
+    update = "UPDATE relevo.jobs SET actor = 'nobody';"
+    line = a_line(tmp_path, {"0001_actor.sql": update})
+
+    with pytest.raises(MigrationRefused, match=r"row-level security policy.*NO FORCE"):
+        migrate(dsn, [line])
+    table = "ALTER TABLE relevo.jobs"
+    lifted = f"{table} NO FORCE ROW LEVEL SECURITY; {update} {table} FORCE ROW LEVEL SECURITY"
+    edit(tmp_path, line, "0001_actor.sql", lifted)
+    migrate(dsn, [line])
+
+    assert rows(bare, "SELECT count(*) FROM relevo.jobs WHERE actor = 'nobody'") == [(2,)]
+
+
 def test_an_owner_without_bypass_makes_the_same_database_as_a_superuser(bare, own_server):
-    """Mechanism: row_security = off; a migration that policies would filter fails instead."""
     with psycopg.connect(own_server, autocommit=True) as connection:
         connection.execute("CREATE DATABASE app_super")
     by_superuser = make_conninfo(own_server, dbname="app_super")
@@ -171,6 +191,26 @@ def test_from_16_on_the_owner_becomes_the_roles_without_inheriting_them(bare):
 
     usage = "SELECT pg_has_role('relevo_worker', 'USAGE'), pg_has_role('relevo_worker', 'SET')"
     assert rows(dsn, usage) == [(False, True)]
+
+
+def test_a_role_that_appears_while_it_is_being_created_is_taken_as_it_is(bare, own_server):
+    """Mechanism: a creation that collides is looked at again, not given up."""
+    waiting = (
+        "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE 'CREATE ROLE%'"
+    )
+    steps: list = []
+    worker = threading.Thread(target=lambda: steps.extend(migrate(bare, [ENGINE])))
+
+    with psycopg.connect(own_server) as other:
+        other.execute("CREATE ROLE relevo_worker")
+        worker.start()
+        while not rows(own_server, waiting):
+            assert worker.is_alive()
+        other.commit()
+    worker.join(60)
+
+    assert steps
+    assert roles(bare) == BOTH
 
 
 def test_databases_that_create_the_roles_at_the_same_time_do_not_collide(bare, own_server):

@@ -149,7 +149,11 @@ def _through_collisions(work: Callable[[], None]) -> None:
     for tries_left in reversed(range(_TRIES)):
         try:
             work()
-        except (psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+        except (
+            psycopg.errors.DuplicateObject,
+            psycopg.errors.UniqueViolation,
+            psycopg.errors.LockNotAvailable,
+        ):
             if not tries_left:
                 raise
         except psycopg.errors.InternalError_ as error:
