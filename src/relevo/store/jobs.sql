@@ -141,18 +141,49 @@ WHERE tenant_id = %(tenant_id)s::uuid
   AND key_expires_at <= now();
 
 -- name: find_key_holders
--- Says which jobs hold the given keys now.
+-- Says which jobs hold the given keys now: one look into one unique index for each key.
 SELECT
-    coalesce(key, live_key, waiting_key) AS held,
-    id
-FROM relevo.jobs
-WHERE tenant_id = %(tenant_id)s::uuid
-  AND kind = %(kind)s::text
-  AND CASE %(key_mode)s::text
-      WHEN 'key' THEN key = ANY (%(keys)s::text[])
-      WHEN 'live_key' THEN live AND live_key = ANY (%(keys)s::text[])
-      ELSE waiting_key = ANY (%(keys)s::text[])
-  END;
+    wanted.key AS held,
+    holder.id
+FROM unnest(%(keys)s::text[]) AS wanted (key)
+CROSS JOIN LATERAL (
+    SELECT j.id
+    FROM relevo.jobs AS j
+    WHERE j.tenant_id = %(tenant_id)s::uuid
+      AND j.kind = %(kind)s::text
+      AND j.key = wanted.key
+    LIMIT 1
+) AS holder
+WHERE %(key_mode)s::text = 'key'
+UNION ALL
+SELECT
+    wanted.key,
+    holder.id
+FROM unnest(%(keys)s::text[]) AS wanted (key)
+CROSS JOIN LATERAL (
+    SELECT j.id
+    FROM relevo.jobs AS j
+    WHERE j.tenant_id = %(tenant_id)s::uuid
+      AND j.kind = %(kind)s::text
+      AND j.live_key = wanted.key
+      AND j.live
+    LIMIT 1
+) AS holder
+WHERE %(key_mode)s::text = 'live_key'
+UNION ALL
+SELECT
+    wanted.key,
+    holder.id
+FROM unnest(%(keys)s::text[]) AS wanted (key)
+CROSS JOIN LATERAL (
+    SELECT j.id
+    FROM relevo.jobs AS j
+    WHERE j.tenant_id = %(tenant_id)s::uuid
+      AND j.kind = %(kind)s::text
+      AND j.waiting_key = wanted.key
+    LIMIT 1
+) AS holder
+WHERE %(key_mode)s::text = 'waiting_key';
 
 -- name: claim_jobs
 -- Picks due jobs of one queue, marks them as this worker's and counts the attempt, in one trip.
@@ -277,7 +308,8 @@ FROM unnest(
     %(results)s::text[],
     %(errors)s::text[]
 ) AS done (tenant_id, id, attempt, result, error)
-WHERE j.tenant_id = done.tenant_id
+-- An array of one, not "=": a merge could use "=", and an empty table's plan would then read all of it.
+WHERE j.tenant_id = ANY (ARRAY[done.tenant_id])
   AND j.id = done.id
   AND j.attempt = done.attempt
   AND j.worker = %(worker)s::bigint
@@ -310,8 +342,9 @@ held AS MATERIALIZED (
             ELSE 'available'
         END AS state
     FROM input AS i
+    -- An array of one for the plan's sake, as in complete_jobs.
     JOIN relevo.jobs AS j
-        ON j.tenant_id = i.tenant_id
+        ON j.tenant_id = ANY (ARRAY[i.tenant_id])
        AND j.id = i.id
     WHERE j.attempt = i.attempt
       AND j.worker = %(worker)s::bigint
@@ -332,7 +365,7 @@ settled AS (
         cancel_requested_at = NULL,
         last_error = coalesce(h.error, j.last_error)
     FROM held AS h
-    WHERE j.tenant_id = h.tenant_id
+    WHERE j.tenant_id = ANY (ARRAY[h.tenant_id])
       AND j.id = h.id
     RETURNING
         j.tenant_id,
@@ -400,7 +433,7 @@ lost AS (
         losses = j.losses + 1,
         last_error = 'worker lost'
     FROM held AS h
-    WHERE j.tenant_id = h.tenant_id
+    WHERE j.tenant_id = ANY (ARRAY[h.tenant_id])
       AND j.id = h.id
     RETURNING
         j.tenant_id,

@@ -1,0 +1,44 @@
+"""Serve `child_jobs` from a process of its own: child_worker.py DSN NAME [option=number …].
+
+Options in seconds are turned into durations; SIGTERM asks for a graceful stop.
+"""
+
+import faulthandler
+import logging
+import signal
+import sys
+from datetime import timedelta
+from typing import Any
+
+from child_jobs import app
+from relevo import WorkerSettings
+
+DURATIONS = ("lease", "poll", "grace")
+
+
+def main() -> None:
+    faulthandler.enable()
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+    dsn, name, *words = sys.argv[1:]
+    changes: dict[str, Any] = {"lease": 2.0, "concurrency": 4, "connections": 4, "grace": 5.0}
+    hangs = None
+    for word in words:
+        option, number = word.split("=")
+        if option == "hangs":
+            hangs = float(number)
+        else:
+            changes[option] = int(number) if option not in DURATIONS else float(number)
+    for option in DURATIONS:
+        if option in changes:
+            changes[option] = timedelta(seconds=changes[option])
+    worker = app.worker(WorkerSettings(dsn, name=name, **changes))
+    if hangs is not None:
+        worker._engine.limit = hangs
+    signal.signal(signal.SIGTERM, lambda _number, _frame: worker.ask_to_stop())
+    worker.start()
+    while not worker.wait(1.0):
+        pass
+
+
+if __name__ == "__main__":
+    main()

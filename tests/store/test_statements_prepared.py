@@ -1,0 +1,180 @@
+"""Every statement that ships fits the migrated schema and answers what the code reads."""
+
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import fields
+from datetime import datetime
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from relevo.db.statements import Statement, parse_statements
+from relevo.model.job import Attempt, ClaimedJob, Job
+from relevo.store.queues import QueueRow
+from relevo.store.workers import WorkerRow
+
+pytestmark = pytest.mark.core
+
+# What PostgreSQL's types are in Python, by OID.
+TYPES = {
+    16: bool,
+    20: int,
+    21: int,
+    23: int,
+    25: str,
+    701: float,
+    1184: datetime,
+    1009: list[str],
+    2950: UUID,
+}
+
+# Statements whose rows become a dataclass field by field, in this order.
+READ_AS = {
+    ("relevo/store/jobs.sql", "claim_jobs"): ClaimedJob,
+    ("relevo/store/jobs.sql", "list_jobs"): Job,
+    ("relevo/store/jobs.sql", "show_job"): Job,
+    ("relevo/store/attempts.sql", "list_attempts"): Attempt,
+    ("relevo/store/workers.sql", "list_workers"): WorkerRow,
+    ("relevo/store/queues.sql", "list_queues"): QueueRow,
+}
+
+# Statements whose rows are taken apart by hand: the types of the columns that the code unpacks.
+UNPACKED = {
+    ("relevo/store/jobs.sql", "insert_job"): [int, int],
+    ("relevo/store/jobs.sql", "insert_jobs"): [int, int],
+    ("relevo/store/jobs.sql", "find_key_holders"): [str, int],
+    ("relevo/store/jobs.sql", "complete_jobs"): [UUID, int],
+    ("relevo/store/jobs.sql", "settle_jobs"): [UUID, int, str],
+    ("relevo/store/jobs.sql", "rescue_jobs"): [UUID, int, str, str, str],
+    ("relevo/store/jobs.sql", "postpone_unserved_jobs"): [str, int],
+    ("relevo/store/jobs.sql", "release_unknown_jobs"): [int],
+    ("relevo/store/jobs.sql", "lock_job"): [str, int, str, bool],
+    ("relevo/store/jobs.sql", "requeue_job"): [int, str],
+    ("relevo/store/jobs.sql", "count_jobs"): [str, str, int],
+    ("relevo/store/jobs.sql", "release_expired_keys"): [],
+    ("relevo/store/workers.sql", "insert_worker"): [int],
+    ("relevo/store/workers.sql", "delete_expired_workers"): [int, str],
+    ("relevo/store/workers.sql", "lock_ended_workers"): [int],
+    ("relevo/store/workers.sql", "forget_ended_workers"): [],
+    ("relevo/store/workers.sql", "mark_worker_idle"): [],
+    ("relevo/store/workers.sql", "mark_worker_stopping"): [],
+    ("relevo/store/workers.sql", "expire_worker"): [],
+    ("relevo/store/workers.sql", "renew_worker"): [int, datetime],
+    ("relevo/store/workers.sql", "read_clock"): [float, float],
+    ("relevo/store/queues.sql", "pause_queue"): [datetime],
+}
+
+# JSON crosses the driver as text, so the column is text where the field may be anything.
+AS_TEXT = {"payload", "result"}
+
+
+def sql_files(folder: Traversable, path: str) -> Iterator[tuple[str, str]]:
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.is_dir():
+            yield from sql_files(entry, f"{path}/{entry.name}")
+        elif entry.name.endswith(".sql"):
+            text = entry.read_text(encoding="utf-8")
+            # Migrations and scripts are whole files; only named statements are prepared.
+            if "-- name: " in text:
+                yield f"{path}/{entry.name}", text
+
+
+SHIPPED: dict[tuple[str, str], Statement] = {
+    (path, name): statement
+    for package in ("relevo", "relevo_apps")
+    for path, text in sql_files(files(package), package)
+    for name, statement in parse_statements(text).items()
+}
+
+
+def prepare(connection: psycopg.Connection, statement: Statement) -> list[tuple[str, int]]:
+    """Prepare a statement; answers name and type of each column that it will answer."""
+    pgconn = connection.pgconn
+    result = pgconn.prepare(b"s", statement.numbered.encode())
+    assert not result.error_message, result.error_message.decode()
+    described = pgconn.describe_prepared(b"s")
+    assert described.nparams == len(statement.parameters)
+    return [
+        (described.fname(place).decode(), described.ftype(place))
+        for place in range(described.nfields)
+    ]
+
+
+def plain(hint: object) -> object:
+    """The type without `| None`, an enum as the text that it is read from."""
+    if isinstance(hint, types.UnionType):
+        hint = next(part for part in typing.get_args(hint) if part is not types.NoneType)
+    return str if isinstance(hint, type) and issubclass(hint, str) else hint
+
+
+def test_the_statements_of_the_engine_and_of_the_applications_are_found() -> None:
+    homes = {path for path, _ in SHIPPED}
+
+    assert "relevo/store/jobs.sql" in homes
+    assert "relevo/db/identity.sql" in homes
+    assert any(path.startswith("relevo_apps/evaluations/store/") for path in homes)
+    assert len(SHIPPED) > 60
+
+
+@pytest.mark.parametrize("home", sorted({path for path, _ in SHIPPED}))
+def test_every_statement_of_a_file_is_understood_by_the_migrated_schema(
+    connection: psycopg.Connection, home: str
+) -> None:
+    statements = {name: stated for (path, name), stated in SHIPPED.items() if path == home}
+
+    refused = {}
+    for name, statement in statements.items():
+        try:
+            with connection.transaction():
+                prepare(connection, statement)
+                connection.execute("DEALLOCATE s")
+        except AssertionError as error:
+            refused[name] = str(error)
+
+    assert not refused
+
+
+@pytest.mark.parametrize(
+    ("home", "name"), sorted(READ_AS), ids=lambda part: part.rpartition("/")[2]
+)
+def test_the_columns_that_become_a_value_have_its_fields_names_and_types(
+    connection: psycopg.Connection, home: str, name: str
+) -> None:
+    reader = READ_AS[home, name]
+    hints = typing.get_type_hints(reader)
+    wanted = [
+        (field.name, str if field.name in AS_TEXT else plain(hints[field.name]))
+        for field in fields(reader)
+    ]
+
+    columns = prepare(connection, SHIPPED[home, name])
+
+    assert [(column, TYPES[oid]) for column, oid in columns] == wanted
+
+
+@pytest.mark.parametrize(
+    ("home", "name"), sorted(UNPACKED), ids=lambda part: part.rpartition("/")[2]
+)
+def test_the_columns_that_are_unpacked_have_the_types_that_the_code_expects(
+    connection: psycopg.Connection, home: str, name: str
+) -> None:
+    columns = prepare(connection, SHIPPED[home, name])
+
+    assert [TYPES[oid] for _, oid in columns] == UNPACKED[home, name]
+
+
+def test_no_statement_of_the_store_that_answers_several_columns_is_left_out(
+    connection: psycopg.Connection,
+) -> None:
+    several = set()
+    for key, statement in SHIPPED.items():
+        if key[0].startswith("relevo/store/"):
+            if len(prepare(connection, statement)) > 1:
+                several.add(key)
+            connection.execute("DEALLOCATE s")
+
+    assert several <= READ_AS.keys() | UNPACKED.keys()
