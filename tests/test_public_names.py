@@ -1,0 +1,53 @@
+"""What other people's code may import is decided here, name by name."""
+
+import relevo
+
+PUBLIC = {
+    "DEFAULT_TENANT",
+    "DELIVERY",
+    "STANDARD",
+    "AsyncConnection",
+    "Backoff",
+    "Call",
+    "Cancel",
+    "Context",
+    "Enqueued",
+    "Fail",
+    "JobKind",
+    "JobState",
+    "KeyMode",
+    "Operation",
+    "Options",
+    "Outage",
+    "Outcome",
+    "PermanentError",
+    "Relevo",
+    "RelevoError",
+    "Retry",
+    "Row",
+    "Rows",
+    "Snooze",
+    "Statement",
+    "SyncConnection",
+    "Worker",
+    "WorkerSettings",
+    "load_statements",
+    "perform",
+    "set_tenant",
+    "uuid7",
+    "wake",
+}
+
+
+def test_the_public_names_are_these_and_no_others() -> None:
+    assert set(relevo.__all__) == PUBLIC
+
+
+def test_every_public_name_says_what_it_is() -> None:
+    undocumented = [
+        name
+        for name in relevo.__all__
+        if callable(getattr(relevo, name)) and not (getattr(relevo, name).__doc__ or "").strip()
+    ]
+
+    assert undocumented == []
