@@ -9,15 +9,16 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from relevo.cli import Late, build_cli
+from relevo_apps.evaluations import commands as evaluations
 
 if TYPE_CHECKING:
     from relevo import Relevo
     from relevo.db.migrate import Line
 
-COMMANDS: Final[tuple[Late, ...]] = ()
+COMMANDS: Final[tuple[Late, ...]] = evaluations.COMMANDS
 """The commands of the applications, in the order that people see them."""
 
-CATALOGUES: Final[tuple[str, ...]] = ()
+CATALOGUES: Final[tuple[str, ...]] = (evaluations.PACKAGE,)
 """The packages whose ``locale`` folders hold the applications' texts."""
 
 
@@ -25,8 +26,11 @@ CATALOGUES: Final[tuple[str, ...]] = ()
 def application() -> "Relevo":
     """Answer the application with the kinds of every business."""
     from relevo import Relevo  # noqa: PLC0415 -- --help must not import the engine
+    from relevo_apps.evaluations import jobs  # noqa: PLC0415 -- the same
 
-    return Relevo()
+    app = Relevo()
+    jobs.declare_notifications(app, scale=jobs.backoff_scale())
+    return app
 
 
 def lines() -> "Sequence[Line]":
@@ -38,4 +42,9 @@ def lines() -> "Sequence[Line]":
 
 def main() -> None:
     """Run the `relevo` command."""
+    evaluations.register_exits()
     build_cli(app=application, lines=lines, commands=COMMANDS, catalogues=CATALOGUES)()
+
+
+if __name__ == "__main__":
+    main()

@@ -83,6 +83,7 @@ def declare_notifications(
     """
     box = postbox or Postbox()
     said: set[float] = set()
+    app.on_stop(box.close)
 
     @app.job(
         NOTIFICATION_KIND,

@@ -1,0 +1,92 @@
+"""Say problems and findings in the language of the run, and as JSON for programs."""
+
+from collections.abc import Iterable, Sequence
+
+from relevo.cli import Shell
+from relevo.cli import gettext as _
+from relevo_apps.evaluations.importer import Problem
+from relevo_apps.evaluations.model.cycles import Cycle
+from relevo_apps.evaluations.model.findings import Finding
+
+
+def say_finding(finding: Finding) -> str:
+    """Say what an activation would meet."""
+    return _(finding.kind.what) % {"subject": finding.subject, "detail": finding.detail}
+
+
+def finding_fields(finding: Finding) -> dict[str, object]:
+    """Answer a finding for programs: its code is stable, its texts are for people."""
+    return {
+        "code": finding.kind.code,
+        "person": finding.external_id or None,
+        "name": finding.subject or None,
+        "detail": finding.detail or None,
+        "what": say_finding(finding),
+        "todo": _(finding.kind.todo),
+    }
+
+
+def show_findings(shell: Shell, title: str, findings: Sequence[Finding]) -> None:
+    """Print findings under a title, if there are any."""
+    rows = [(each.external_id, say_finding(each), _(each.kind.todo)) for each in findings]
+    _show(shell, title, (_("id"), _("what"), _("what to do")), rows)
+
+
+def problem_fields(problem: Problem) -> dict[str, object]:
+    """Answer a problem of a file for programs."""
+    return {
+        "code": problem.kind.code,
+        "line": problem.line or None,
+        "column": problem.column or None,
+        "value": problem.value or None,
+        "what": _(problem.kind.what) % problem.fields,
+        "todo": _(problem.kind.todo) % problem.fields,
+    }
+
+
+def show_problems(shell: Shell, title: str, problems: Sequence[Problem]) -> None:
+    """Print problems of a file under a title, if there are any."""
+    columns = (_("line"), _("column"), _("value"), _("what"), _("what to do"))
+    rows = [
+        (
+            each.line or "",
+            each.column,
+            each.value,
+            _(each.kind.what) % each.fields,
+            _(each.kind.todo) % each.fields,
+        )
+        for each in problems
+    ]
+    _show(shell, title, columns, rows)
+
+
+def head(cycle: Cycle) -> dict[str, object]:
+    """Answer the first lines of every report about a cycle, for people."""
+    return {
+        _("cycle"): cycle.name,
+        _("state"): _(cycle.state.value),
+        _("due"): cycle.due_on,
+    }
+
+
+def cycle_fields(cycle: Cycle) -> dict[str, object]:
+    """Answer a cycle for programs."""
+    return {
+        "id": cycle.id,
+        "name": cycle.name,
+        "state": cycle.state,
+        "rules": list(cycle.rules),
+        "due_on": cycle.due_on,
+        "activated_at": cycle.activated_at,
+        "activated_by": cycle.activated_by,
+        "hold_until": cycle.hold_until,
+    }
+
+
+def _show(
+    shell: Shell, title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]
+) -> None:
+    if rows:
+        shell.out.line(title)
+        shell.out.table(columns, rows)
+        shell.out.line()
