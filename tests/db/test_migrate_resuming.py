@@ -127,9 +127,8 @@ def test_a_second_migrator_does_not_stall_a_concurrent_build(empty_database, sho
 def test_a_concurrent_build_is_not_cut_short_by_the_short_lock_timeout(empty_database, shop):
     with psycopg.connect(empty_database) as holder:
         holder.execute("INSERT INTO shop.orders VALUES (1, 1)")
-        worker = threading.Thread(
-            target=migrate, args=(empty_database, [shop]), kwargs={"patience": Patience(lock_for=0.05, tries=1)}
-        )
+        options = {"patience": Patience(lock_for=0.05, tries=1)}
+        worker = threading.Thread(target=migrate, args=(empty_database, [shop]), kwargs=options)
         worker.start()
         waited = "SELECT clock_timestamp() - query_start > interval '200 ms' FROM pg_stat_activity"
         waiting = f"{waited} WHERE query LIKE 'CREATE INDEX%' AND datname = current_database()"
