@@ -66,6 +66,7 @@ UNPACKED = {
     ("relevo/store/workers.sql", "renew_worker"): [int, datetime],
     ("relevo/store/workers.sql", "read_clock"): [float, float],
     ("relevo/store/queues.sql", "pause_queue"): [datetime],
+    ("relevo/store/tenants.sql", "find_tenant"): [UUID, str],
 }
 
 # JSON crosses the driver as text, so the column is text where the field may be anything.
