@@ -114,7 +114,8 @@ class Printer:
 
         table = Table(box=SIMPLE_HEAD, pad_edge=False)
         for column in columns:
-            table.add_column(Text(column), overflow="fold")
+            # Only the last column, the longest, may break its lines.
+            table.add_column(Text(column), no_wrap=column != columns[-1], overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))
         Console(file=sys.stdout).print(table)
