@@ -10,9 +10,10 @@ import pytest
 from migrating import a_line, edit, psql, rows, shape
 from psycopg.conninfo import make_conninfo
 
+from relevo.db.dsn import PLAN_SETTINGS, with_session
 from relevo.db.embedded import Embedded
 from relevo.db.migrate import ENGINE, Line, MigrationRefused, migrate, migration_script
-from relevo.db.roles import WORKER_SETTINGS, RolesMissing, session_options
+from relevo.db.roles import RolesMissing
 
 pytestmark = pytest.mark.core
 
@@ -73,7 +74,7 @@ def test_an_owner_that_may_create_roles_migrates_and_becomes_them(bare, role):
     dsn = owner(bare, "CREATEROLE")
     migrate(dsn, LINES)
 
-    became = make_conninfo(dsn, options=session_options(role))
+    became = with_session(dsn, role=role, settings=PLAN_SETTINGS)
 
     assert rows(became, "SELECT current_user::text, count(*) FROM relevo.jobs") == [(role, 0)]
     assert migrate(dsn, LINES) == []
@@ -99,7 +100,7 @@ def test_an_owner_migrates_with_roles_that_an_administrator_created(bare):
 
     migrate(dsn, LINES)
 
-    became = make_conninfo(dsn, options=session_options("relevo_worker"))
+    became = with_session(dsn, role="relevo_worker", settings=PLAN_SETTINGS)
     assert rows(became, "SELECT current_user::text") == [("relevo_worker",)]
 
 
@@ -121,7 +122,7 @@ def test_after_the_administrators_script_such_an_owner_migrates_on(bare):
 
     assert (run.returncode, run.stderr) == (0, "")
     assert migrate(dsn, LINES) == []
-    became = make_conninfo(dsn, options=session_options("relevo_web"))
+    became = with_session(dsn, role="relevo_web")
     assert rows(became, "SELECT current_user::text") == [("relevo_web",)]
 
 
@@ -179,7 +180,7 @@ def test_an_owner_without_bypass_is_held_to_one_tenant(bare):
         connection.execute("INSERT INTO relevo.jobs (tenant_id, kind) VALUES (%s, 'a')", [other])
 
     assert rows(dsn, "SELECT count(*) FROM relevo.jobs") == [(0,)]
-    worker = make_conninfo(dsn, options=session_options("relevo_worker"))
+    worker = with_session(dsn, role="relevo_worker", settings=PLAN_SETTINGS)
     assert rows(worker, "SELECT count(*) FROM relevo.jobs") == [(1,)]
 
 
@@ -243,13 +244,13 @@ def test_a_login_of_the_workers_starts_with_the_plans_settings(bare):
     with psycopg.connect(bare, autocommit=True) as connection:
         connection.execute("ALTER ROLE relevo_worker LOGIN")
 
-    for name, value in WORKER_SETTINGS.items():
+    for name, value in PLAN_SETTINGS.items():
         assert rows(make_conninfo(bare, user="relevo_worker"), f"SHOW {name}") == [(value,)]
 
 
 def test_a_session_that_becomes_the_worker_starts_with_them_too(bare):
     migrate(bare, LINES)
-    became = make_conninfo(bare, options=session_options("relevo_worker"))
+    became = with_session(bare, role="relevo_worker", settings=PLAN_SETTINGS)
 
-    for name, value in WORKER_SETTINGS.items():
+    for name, value in PLAN_SETTINGS.items():
         assert rows(became, f"SHOW {name}") == [(value,)]

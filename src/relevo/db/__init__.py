@@ -1,0 +1,1 @@
+"""How we speak: statements, operations, drivers, connections, migrations, the embedded server."""

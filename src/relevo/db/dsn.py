@@ -12,11 +12,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 WORKER_ROLE: Final = "relevo_worker"
 WEB_ROLE: Final = "relevo_web"
 
-ENGINE_SETTINGS: Final[Mapping[str, str]] = {
-    # SKIP LOCKED helps only at this level, whatever the database's default is.
-    "default_transaction_isolation": "read committed",
-    "default_transaction_read_only": "off",
-    # The claim must keep its plan though it was planned while the table was empty.
+# The claim must keep its plan though it was planned while the table was empty.
+PLAN_SETTINGS: Final[Mapping[str, str]] = {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
@@ -25,7 +22,22 @@ ENGINE_SETTINGS: Final[Mapping[str, str]] = {
     "jit": "off",
 }
 
-HANDLER_SETTINGS: Final[Mapping[str, str]] = {"default_transaction_isolation": "read committed"}
+# SKIP LOCKED helps only at this level, whatever the database's default is.
+_LEVEL: Final = {
+    "default_transaction_isolation": "read committed",
+    "default_transaction_read_only": "off",
+}
+
+ENGINE_SETTINGS: Final[Mapping[str, str]] = {**_LEVEL, **PLAN_SETTINGS}
+
+# A handler's statements are not the engine's: they are planned as anywhere else.
+HANDLER_SETTINGS: Final[Mapping[str, str]] = {
+    **_LEVEL,
+    "plan_cache_mode": "auto",
+    **dict.fromkeys(
+        ("enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin"), "on"
+    ),
+}
 
 
 def with_session(

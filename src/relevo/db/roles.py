@@ -8,25 +8,18 @@ database may be creating the same ones at this very moment.
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 import psycopg
 from psycopg import sql
 
+from relevo.db.dsn import PLAN_SETTINGS, WEB_ROLE, WORKER_ROLE
 from relevo.db.statements import load_statements
 from relevo.errors import RelevoError
 
-WORKER = "relevo_worker"
-WEB = "relevo_web"
-ROLES = (WORKER, WEB)
-
-# The claim keeps its index whatever was in the table when it was planned.
-WORKER_SETTINGS: Mapping[str, str] = MappingProxyType(
-    {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off"}
-)
+ROLES = (WORKER_ROLE, WEB_ROLE)
 
 _STATEMENTS = load_statements("relevo.db", "roles.sql")
 _TRIES = 40
@@ -103,16 +96,6 @@ def ensure_roles(connection: psycopg.Connection[Any]) -> None:
     _through_collisions(lambda: _ensure_settings(connection))
 
 
-def session_options(role: str) -> str:
-    """The `options` of a DSN whose sessions work as `role`.
-
-    Settings of a role apply to those who log in as it, not to those who become
-    it, so they travel here as well.
-    """
-    settings = {"role": role, **(WORKER_SETTINGS if role == WORKER else {})}
-    return " ".join(f"-c {name}={value}" for name, value in settings.items())
-
-
 def _ensure_membership(connection: psycopg.Connection[Any]) -> None:
     for state in read_roles(connection):
         if not state.exists:
@@ -126,22 +109,22 @@ def _ensure_membership(connection: psycopg.Connection[Any]) -> None:
 
 def _ensure_settings(connection: psycopg.Connection[Any]) -> None:
     rows = connection.execute(
-        _STATEMENTS["read_role_settings"].sql.encode(), {"name": WORKER}
+        _STATEMENTS["read_role_settings"].sql.encode(), {"name": WORKER_ROLE}
     ).fetchall()
     present = {row[0] for row in rows}
     database = sql.Identifier(connection.info.dbname)
-    for name, value in WORKER_SETTINGS.items():
+    for name, value in PLAN_SETTINGS.items():
         if f"{name}={value}" in present:
             continue
         change = sql.SQL("ALTER ROLE {} IN DATABASE {} SET {} = {}")
         try:
             connection.execute(
                 change.format(
-                    sql.Identifier(WORKER), database, sql.Identifier(name), sql.Literal(value)
+                    sql.Identifier(WORKER_ROLE), database, sql.Identifier(name), sql.Literal(value)
                 )
             )
         except psycopg.errors.InsufficientPrivilege:
-            return  # session_options carries the same settings
+            return  # the worker's sessions bring the same settings along
 
 
 def _through_collisions(work: Callable[[], None]) -> None:

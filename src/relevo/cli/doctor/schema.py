@@ -6,9 +6,10 @@ from relevo.api import perform
 from relevo.cli.doctor.finding import Check, Finding, Patient, fail, ok, read, warn
 from relevo.cli.language import gettext as _
 from relevo.cli.ready import describe
+from relevo.db.dsn import WORKER_ROLE
 from relevo.db.identity import check_identity
 from relevo.db.migrate import MigrationState, migration_status
-from relevo.db.roles import WORKER, read_roles
+from relevo.db.roles import read_roles
 
 INDEXES: Final = (
     "relevo.jobs_claim",
@@ -62,7 +63,7 @@ def _roles(patient: Patient) -> Finding:
         values = {"user": others[0].user, "names": ", ".join(state.name for state in others)}
         text = _("%(user)s may not work as %(names)s") % values
         fix = _("GRANT %(names)s TO %(user)s, unless others do that work") % values
-        return (fail if WORKER in values["names"] else warn)(text, fix)
+        return (fail if WORKER_ROLE in values["names"] else warn)(text, fix)
     return ok(_("%(user)s may work as both roles") % {"user": states[0].user})
 
 
@@ -79,7 +80,7 @@ def _row_security(patient: Patient) -> Finding:
 
 def _indexes(patient: Patient) -> Finding:
     rows = read(patient.connection, "list_indexes", {"schemas": patient.schemas})
-    usable: dict[str, bool] = {name: is_usable for name, is_usable in rows}
+    usable = {str(name): bool(is_usable) for name, is_usable in rows}
     invalid = [name for name, is_usable in usable.items() if not is_usable]
     if invalid:
         return fail(

@@ -8,11 +8,11 @@ and run again.
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 
+from relevo.db.dsn import PLAN_SETTINGS, WORKER_ROLE
 from relevo.db.identity import current_environment
 from relevo.db.identity import statements as identity_statements
 from relevo.db.migrate.lines import Line, Migration, index_built_by, load_lines
 from relevo.db.migrate.session import LOCK_KEY, STATEMENTS, Patience
-from relevo.db.roles import WORKER, WORKER_SETTINGS
 from relevo.db.statements import Statement
 
 _WHOLE = """\
@@ -65,8 +65,8 @@ def migration_script(lines: Sequence[Line], *, environment: str | None = None) -
     )
     head = files("relevo.db.migrate").joinpath("script_head.sql").read_text(encoding="utf-8")
     settings = (
-        f'ALTER ROLE {WORKER} IN DATABASE :"DBNAME" SET {name} = {_quote(value)};'
-        for name, value in WORKER_SETTINGS.items()
+        f'ALTER ROLE {WORKER_ROLE} IN DATABASE :"DBNAME" SET {name} = {_quote(value)};'
+        for name, value in PLAN_SETTINGS.items()
     )
     values = {
         "environment": _quote(current_environment(environment).replace("\\", "\\\\")),
