@@ -31,12 +31,14 @@ from relevo.model.kind import (
     check_priority,
 )
 from relevo.model.payload import MAX_PAYLOAD_BYTES, PayloadSchema
+from relevo.model.text import clean_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 MAX_HEADERS_BYTES: Final = 8 * 1024
 MAX_KEY: Final = 512
+MAX_DURATION: Final = timedelta(days=36525)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +83,16 @@ class Options:
             check_name("queue", self.queue)
         self._check_key()
         self._check_times()
-        for option in ("key", "aggregate_id", "actor"):
-            value = getattr(self, option)
-            if value is not None and "\0" in value:
-                _refuse(option, value, "it holds a NUL character", "remove it")
-        if len(msgspec.json.encode(self.headers)) > MAX_HEADERS_BYTES:
-            _refuse("headers", "…", f"they have over {MAX_HEADERS_BYTES} bytes", "send fewer")
+        for option in ("aggregate_id", "actor"):
+            _check_text(option, getattr(self, option))
+        _check_headers(self.headers)
 
     def _check_key(self) -> None:
-        if self.key is not None and not 0 < len(self.key) <= MAX_KEY:
-            _refuse("key", self.key[:40], f"it has 1 to {MAX_KEY} characters", "shorten it")
+        _check_key(self.key)
         if self.key_for is not None:
             check_positive("key_for", self.key_for)
-            if self.key is None or self.key_mode is not KeyMode.ALWAYS:
+            _check_duration("key_for", self.key_for)
+            if self.key_mode is not KeyMode.ALWAYS:
                 _refuse(
                     "key_for", str(self.key_for), "only a key of KeyMode.ALWAYS expires", "drop it"
                 )
@@ -105,6 +104,7 @@ class Options:
             )
         if self.delay < timedelta(0):
             _refuse("delay", str(self.delay), "it is negative", "pass zero or more")
+        _check_duration("delay", self.delay)
 
 
 class JobKind(Generic[P, R]):
@@ -174,6 +174,8 @@ class JobKind(Generic[P, R]):
     def enqueuing(self, *args: P.args, **kwargs: P.kwargs) -> Operation[Enqueued]:
         """Answer the operation that `enqueue` runs, to be part of a larger one."""
         payload = self.kind.schema.encode(args, kwargs, self._app.max_payload)
+        if self.options.key_for is not None and self.options.key is None:
+            _refuse("key_for", str(self.options.key_for), "there is no key", "pass a key as well")
         return enqueue_job(self._new_job(payload))
 
     @overload
@@ -228,6 +230,10 @@ class JobKind(Generic[P, R]):
                 _refuse(
                     option, f"{len(values)} values", f"there are {places} payloads", "pass one each"
                 )
+        for key in given_keys:
+            _check_key(key)
+        for aggregate_id in given_ids:
+            _check_text("aggregate_id", aggregate_id)
         operation = enqueue_jobs(like, texts, given_ids, given_keys)
         answer: list[Enqueued] | Awaitable[list[Enqueued]] = perform(connection, operation)
         return answer
@@ -346,3 +352,30 @@ class Relevo:
 
 def _refuse(option: str, value: object, why: str, what_next: str) -> None:
     raise InvalidOption(option=option, value=value, why=why, next=what_next)
+
+
+def _check_key(key: str | None) -> None:
+    _check_text("key", key)
+    if key is not None and not 0 < len(key) <= MAX_KEY:
+        _refuse("key", key[:40], f"it has 1 to {MAX_KEY} characters", "shorten it")
+
+
+def _check_text(option: str, text: str | None) -> None:
+    if text is not None and clean_text(text) != text:
+        _refuse(option, text[:40], "PostgreSQL cannot hold one of its characters", "remove it")
+
+
+def _check_duration(option: str, value: timedelta) -> None:
+    if value > MAX_DURATION:
+        _refuse(option, str(value), "it is longer than a hundred years", "pass a shorter time")
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    parts: list[object] = [*headers, *headers.values()]
+    for part in parts:
+        if not isinstance(part, str):
+            _refuse("headers", type(part).__name__, "names and values are text", "pass text")
+        else:
+            _check_text("headers", part)
+    if len(msgspec.json.encode(headers)) > MAX_HEADERS_BYTES:
+        _refuse("headers", "…", f"they have over {MAX_HEADERS_BYTES} bytes", "send fewer")

@@ -55,7 +55,7 @@ UNPACKED = {
     ("relevo/store/jobs.sql", "lock_job"): [str, int, str, bool],
     ("relevo/store/jobs.sql", "requeue_job"): [int, str],
     ("relevo/store/jobs.sql", "count_jobs"): [str, str, int],
-    ("relevo/store/jobs.sql", "release_expired_keys"): [],
+    ("relevo/store/jobs.sql", "release_expired_keys"): [int],
     ("relevo/store/workers.sql", "insert_worker"): [int],
     ("relevo/store/workers.sql", "delete_expired_workers"): [int, str],
     ("relevo/store/workers.sql", "lock_ended_workers"): [int],

@@ -72,10 +72,11 @@ def wake_workers(queue: str) -> Operation[bool]:
     return bool(rows)
 
 
-def release_expired_keys(tenant_id: UUID, kind: str, keys: Sequence[str]) -> Operation[None]:
-    """Free the keys whose time is over."""
+def release_expired_keys(tenant_id: UUID, kind: str, keys: Sequence[str]) -> Operation[bool]:
+    """Free the keys whose time is over; answer whether there were any."""
     params = {"tenant_id": tenant_id, "kind": kind, "keys": list(keys)}
-    yield Call(STATEMENTS["release_expired_keys"], params, needs_transaction=True)
+    rows = yield Call(STATEMENTS["release_expired_keys"], params, needs_transaction=True)
+    return bool(rows)
 
 
 def find_key_holders(

@@ -138,7 +138,8 @@ SET key = NULL,
 WHERE tenant_id = %(tenant_id)s::uuid
   AND kind = %(kind)s::text
   AND key = ANY (%(keys)s::text[])
-  AND key_expires_at <= now();
+  AND key_expires_at <= now()
+RETURNING id;
 
 -- name: find_key_holders
 -- Says which jobs hold the given keys now: one look into one unique index for each key.

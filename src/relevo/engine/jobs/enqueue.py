@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from relevo.db.operation import Operation
-from relevo.model.job import Enqueued, NewJob
+from relevo.model.job import Enqueued, KeyMode, NewJob
 from relevo.store import jobs
 
 # A holder can finish between the refused insert and the look-up; then the key is free again.
@@ -30,11 +30,11 @@ def enqueue_job(job: NewJob) -> Operation[Enqueued]:
         job_id = yield from jobs.insert_job(job)
         return Enqueued(job_id, created=job_id is not None)
     for _ in range(_TRIES):
-        if job.key_for is not None:
-            yield from jobs.release_expired_keys(job.tenant_id, job.kind, [job.key])
         job_id = yield from jobs.insert_job(job)
         if job_id is not None:
             return Enqueued(job_id, created=True)
+        if (yield from _release_expired(job, [job.key])):
+            continue
         holders = yield from _find_holders(job, [job.key])
         if job.key in holders:
             return Enqueued(holders[job.key], created=False)
@@ -62,11 +62,15 @@ def enqueue_jobs(
         return []
     wanted = sorted({key for key in keys if key is not None})
     if wanted and like.key_for is not None:
-        yield from jobs.release_expired_keys(like.tenant_id, like.kind, wanted)
+        # Where keys expire some usually have; the others are looked at when they are refused.
+        yield from _release_expired(like, wanted)
     created = yield from jobs.insert_jobs(like, payloads, aggregate_ids, keys)
     yield from jobs.wake_workers(like.queue)
     refused = sorted({key for place, key in enumerate(keys) if key and place not in created})
-    holders = (yield from _find_holders(like, refused)) if refused else {}
+    holders: Mapping[str, int] = {}
+    if refused:
+        yield from _release_expired(like, refused)
+        holders = yield from _find_holders(like, refused)
     answers = []
     for place, key in enumerate(keys):
         if place in created:
@@ -77,6 +81,13 @@ def enqueue_jobs(
             job = replace(like, payload=payloads[place], aggregate_id=aggregate_ids[place], key=key)
             answers.append((yield from enqueue_job(job)))
     return answers
+
+
+def _release_expired(job: NewJob, keys: Sequence[str]) -> Operation[bool]:
+    if job.key_mode is not KeyMode.ALWAYS:
+        return False
+    released = yield from jobs.release_expired_keys(job.tenant_id, job.kind, keys)
+    return released
 
 
 def _find_holders(job: NewJob, keys: Sequence[str]) -> Operation[Mapping[str, int]]:
