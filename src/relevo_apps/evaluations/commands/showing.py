@@ -53,7 +53,7 @@ def show_created(
             _("left out, because they take no part: %(ids)s")
             % {"ids": ", ".join(peers.not_participants)}
         )
-    relations = (f"{_(each.value)} {count}" for each, count in generated.totals.items())
+    relations = (f"{_(each.value)} {count}" for each, count in generated.totals.items() if count)
     shell.out.fields(
         {
             **head(draft),

@@ -1,0 +1,126 @@
+"""Where a demonstration takes place: a database of its own, gone afterwards unless kept.
+
+Without a connection string it is an embedded server in a temporary directory; with one,
+a new database beside the others on that server. Nothing that was there is touched.
+"""
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from relevo import RelevoError
+from relevo.cli import Shell
+from relevo.cli.database import VARIABLES, Database, open_database
+from relevo.db.embedded import Embedded
+from relevo.db.migrate import migrate
+
+_PREFIX: Final = "relevo-demo-"
+_SERVER: Final = "postgresql"
+"""The folder's name in RELEVO_HOME, so that every command finds a kept server."""
+
+
+class NoDemoHere(RelevoError):
+    """What is to be removed is not what a demonstration has left."""
+
+    template = (
+        "%(folder)s is no folder of a demonstration; name the one that `relevo demo --keep` printed"
+    )
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a demonstration takes place.
+
+    Attributes:
+        database: Its database.
+        folder: Where its server, its log and the worker's log are.
+        is_kept: Whether it stays when the block ends.
+        drop: The command that removes it, for whoever keeps it.
+    """
+
+    database: Database
+    folder: Path
+    drop: str
+    is_kept: bool = False
+
+    @property
+    def worker_log(self) -> Path:
+        """Where the worker's lines go."""
+        return self.folder / "worker.log"
+
+
+@contextmanager
+def open_place(shell: Shell) -> Generator[Place, None, None]:
+    """Make the place, migrated; remove it at the end unless `is_kept` was set.
+
+    Args:
+        shell: The run; a connection string that it was given names the server.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    # As root the server runs as somebody else, who has to get there.
+    folder.chmod(0o755)
+    given = shell.dsn or any(os.environ.get(variable) for variable in VARIABLES)
+    place: Place | None = None
+    try:
+        with _beside(shell, folder) if given else _embedded(folder) as place:
+            migrate(place.database.dsn, shell.lines())
+            yield place
+    finally:
+        if place is None or not place.is_kept:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove(folder: Path) -> None:
+    """Stop the server of a kept demonstration and remove everything of it.
+
+    Raises:
+        NoDemoHere: The folder is something else; it is left as it is.
+    """
+    server = folder / _SERVER
+    if not folder.name.startswith(_PREFIX) or not server.is_dir():
+        raise NoDemoHere(folder=folder)
+    Embedded(server).start().stop()
+    shutil.rmtree(folder)
+
+
+@contextmanager
+def _embedded(folder: Path) -> Generator[Place, None, None]:
+    server = Embedded(folder / _SERVER)
+    place: Place | None = None
+    try:
+        server.start()
+        drop = f"relevo demo --remove {folder}"
+        place = Place(Database(server.dsn(), None, server), folder, drop)
+        yield place
+    finally:
+        # A server that nobody stops goes on: that is what keeping means.
+        if place is None or not place.is_kept:
+            server.stop()
+
+
+@contextmanager
+def _beside(shell: Shell, folder: Path) -> Generator[Place, None, None]:
+    name = f"relevo_demo_{secrets.token_hex(4)}"
+    with open_database(shell.dsn, "") as found:
+        with found.connect() as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        drop = f'DROP DATABASE "{name}"'
+        database = replace(found, dsn=make_conninfo(found.dsn, dbname=name), listen_dsn=None)
+        place = Place(database, folder, drop)
+        try:
+            yield place
+        finally:
+            if not place.is_kept:
+                with psycopg.connect(found.dsn, autocommit=True) as connection:
+                    statement = sql.SQL("DROP DATABASE {} WITH (FORCE)")
+                    connection.execute(statement.format(sql.Identifier(name)))
