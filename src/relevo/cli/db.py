@@ -35,6 +35,7 @@ _environment = option(
 
 
 @group("db")
+@options()
 def db() -> None:
     """Prepare the database and say how it stands."""
 

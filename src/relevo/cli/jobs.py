@@ -87,6 +87,7 @@ def _filter_options(function: F) -> F:
 
 
 @group("jobs")
+@options()
 def jobs() -> None:
     """Look at jobs, and try them again."""
 

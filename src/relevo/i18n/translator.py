@@ -81,14 +81,19 @@ def translator(language: str, *packages: str) -> Translator:
     if language not in LANGUAGES[1:]:
         return Translator(LANGUAGES[0])
     wanted = dict.fromkeys([*packages, _HOUSE])
-    return Translator(language, [_read(package, language) for package in wanted])
+    found = (read_catalogue(package, language) for package in wanted)
+    return Translator(language, [catalogue for catalogue in found if catalogue is not None])
 
 
-def _read(package: str, language: str) -> Catalogue:
+def read_catalogue(package: str, language: str) -> Catalogue | None:
+    """Read the catalogue of one package, or answer None where it has none in this language."""
     # Costs a tenth of a second, so only who reads another language than English pays it.
     from babel.messages.pofile import read_po  # noqa: PLC0415
 
-    with files(package).joinpath("locale", f"{language}.po").open("rb") as file:
+    place = files(package).joinpath("locale", f"{language}.po")
+    if not place.is_file():
+        return None
+    with place.open("rb") as file:
         catalogue = read_po(file, locale=language, abort_invalid=True)
     texts: dict[str, Forms] = {}
     for message in catalogue:
