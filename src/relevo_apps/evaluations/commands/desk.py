@@ -11,8 +11,9 @@ from uuid import UUID
 
 import psycopg
 
-from relevo import Operation, perform, set_tenant
+from relevo import Operation, RelevoError, perform, set_tenant
 from relevo.cli import Shell, option
+from relevo.cli import gettext as _
 from relevo.engine.tenants import resolve_tenant
 from relevo_apps.evaluations import service
 from relevo_apps.evaluations.errors import CycleNotFound
@@ -85,7 +86,17 @@ def working(
     """
     with shell.database() as database, database.connect(ROLE) as connection:
         tenant_id = perform(connection, resolve_tenant(tenant))
-        yield Desk(connection, tenant_id, actor or shell.actor)
+        try:
+            yield Desk(connection, tenant_id, actor or shell.actor)
+        except RelevoError as error:
+            raise in_words(error) from error
+
+
+def in_words(error: RelevoError) -> RelevoError:
+    """Answer the same error with the state that it names in the language of the run."""
+    if not isinstance(state := error.fields.get("state"), str):
+        return error
+    return type(error)(**{**error.fields, "state": _(state)})
 
 
 def tenant_option(function: F) -> F:

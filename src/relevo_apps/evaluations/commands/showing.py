@@ -148,6 +148,8 @@ def show_activation(shell: Shell, done: Activation) -> None:
             _("first mail"): done.cycle.hold_until,
         }
     )
+    if done.cycle.hold_until == done.cycle.activated_at:
+        return
     shell.out.note(
         _("Until then it can be taken back whole: relevo cycle recall '%(name)s'")
         % {"name": done.cycle.name}
