@@ -84,9 +84,17 @@ def activate(connection, cycle):
     run(connection, activation(cycle))
 
 
-@pytest.mark.parametrize("add", [add_by_service, add_by_hand])
-def test_a_participant_who_waits_for_an_activation_is_refused_when_it_commits(database, add):
-    """F-114. Mechanism: FOR SHARE on the cycle in `add_participants`, and the trigger."""
+@pytest.mark.parametrize(
+    ("add", "error"),
+    [
+        (add_by_service, CycleNotDraft),
+        (generate, CycleNotDraft),
+        (remove, CycleNotDraft),
+        (add_by_hand, psycopg.errors.ObjectNotInPrerequisiteState),
+    ],
+)
+def test_who_waits_for_an_activation_is_refused_when_it_commits(database, add, error):
+    """F-114. Mechanism: FOR SHARE in each statement on a draft; by hand, the trigger."""
     with (
         as_role(database) as first,
         as_role(database, "relevo_web") as second,
@@ -101,9 +109,32 @@ def test_a_participant_who_waits_for_an_activation_is_refused_when_it_commits(da
             until(lambda: is_blocked(watcher, second.info.backend_pid), "the adding waits")
             first.commit()
 
-        assert isinstance(answers[0], CycleNotDraft | psycopg.errors.ObjectNotInPrerequisiteState)
+        assert type(answers[0]) is error
         second.rollback()
         assert states(second, cycle) == {"active": 6}
+
+
+@pytest.mark.parametrize("add", [add_by_service, add_by_hand])
+def test_who_meets_an_activation_by_hand_waits_for_it_too(database, add):
+    """F-114. Mechanism: FOR SHARE in the trigger; a foreign key would not wait for an UPDATE."""
+    with (
+        as_role(database) as first,
+        as_role(database, "relevo_web") as second,
+        as_role(database) as watcher,
+    ):
+        import_text(first, SMALL)
+        cycle = a_draft(first, people=["1", "2"])
+        first.commit()
+        first.execute(
+            "UPDATE evaluations.cycles SET state = 'active', activated_at = now(),"
+            " hold_until = now(), activated_by = 'by hand'"
+        )
+
+        with in_thread(lambda: add(second, cycle)) as answers:
+            until(lambda: is_blocked(watcher, second.info.backend_pid), "the adding waits")
+            first.commit()
+
+        assert isinstance(answers[0], CycleNotDraft | psycopg.errors.ObjectNotInPrerequisiteState)
 
 
 def test_a_participant_who_waits_for_an_activation_enters_when_it_rolls_back(database):
