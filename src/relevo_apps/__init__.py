@@ -1,0 +1,1 @@
+"""Work that businesses do, on the engine's public names only."""

@@ -1,0 +1,1 @@
+"""Other systems and libraries, each behind an extra of its own."""
