@@ -38,12 +38,13 @@ def claim(
         cursor: Where the last claim of this queue ended.
     """
     found = yield from jobs.claim_jobs(worker, queue, kinds, limit, (cursor.tenant_id, cursor.lane))
+    last = found
     if len(found) < limit and cursor != START:
         rest = limit - len(found)
-        found += yield from jobs.claim_jobs(
-            worker, queue, kinds, rest, (START.tenant_id, START.lane)
-        )
+        last = yield from jobs.claim_jobs(worker, queue, kinds, rest, (START.tenant_id, START.lane))
+        found = found + last
     if len(found) < limit:
         return found, START
-    tenant_id, lane = max((job.tenant_id, job.lane) for job in found)
+    # The walk's last step: where it came round, that is not the highest of all.
+    tenant_id, lane = max((job.tenant_id, job.lane) for job in last)
     return found, Cursor(tenant_id, lane)
