@@ -7,13 +7,36 @@ from pathlib import Path
 import psycopg
 import pytest
 from cycle_factory import as_role
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+ROLES = [None, "relevo_web"]
 
 
-@pytest.fixture(params=["owner", "relevo_web"])
-def worker(request: pytest.FixtureRequest, database: str) -> Iterator[psycopg.Connection]:
-    """A connection of somebody who prepares cycles, once for each role that may."""
-    role = None if request.param == "owner" else request.param
-    with as_role(database, role) as opened:
+@pytest.fixture(scope="session")
+def quiet_database(server: str, template: str) -> Iterator[str]:
+    """The DSN of one database in which no test commits."""
+    name = f"relevo_quiet_{os.getpid()}"
+    clone = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+    drop = sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name))
+    with psycopg.connect(server, autocommit=True) as admin:
+        admin.execute(clone.format(sql.Identifier(name), sql.Identifier(template)))
+        yield make_conninfo(server, dbname=name)
+        admin.execute(drop)
+
+
+@pytest.fixture(params=ROLES, ids=["owner", "web"])
+def worker(request: pytest.FixtureRequest, quiet_database: str) -> Iterator[psycopg.Connection]:
+    """A connection of somebody who prepares cycles, once for each role; it never commits."""
+    with as_role(quiet_database, request.param) as opened:
+        yield opened
+        opened.rollback()
+
+
+@pytest.fixture(params=ROLES, ids=["owner", "web"])
+def committer(request: pytest.FixtureRequest, database: str) -> Iterator[psycopg.Connection]:
+    """The same with a database of its own, where commits are real."""
+    with as_role(database, request.param) as opened:
         yield opened
         opened.rollback()
 

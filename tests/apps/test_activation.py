@@ -30,6 +30,8 @@ from relevo_apps.evaluations.importer import read_people
 from relevo_apps.evaluations.model.cycles import CycleState, Dispatch
 from relevo_apps.evaluations.model.findings import FindingKind
 
+pytestmark = pytest.mark.core
+
 STATEMENTS = [
     "forbid_nested_loops",
     "lock_cycle",
@@ -94,17 +96,17 @@ def test_notifications_are_queued_as_the_dispatch_says_and_wait_for_the_hold(wor
     assert done.cycle.hold_until - done.cycle.activated_at == timedelta(minutes=7)
 
 
-def test_rolling_back_leaves_the_draft_and_no_notification(worker):
-    import_text(worker, SMALL)
-    cycle = a_draft(worker)
-    worker.commit()
+def test_rolling_back_leaves_the_draft_and_no_notification(committer):
+    import_text(committer, SMALL)
+    cycle = a_draft(committer)
+    committer.commit()
 
-    run(worker, activation(cycle))
-    worker.rollback()
+    run(committer, activation(cycle))
+    committer.rollback()
 
-    assert state_of(worker, cycle) == "draft"
-    assert states(worker, cycle) == {"draft": 10}
-    assert jobs_of(worker, cycle) == []
+    assert state_of(committer, cycle) == "draft"
+    assert states(committer, cycle) == {"draft": 10}
+    assert jobs_of(committer, cycle) == []
 
 
 def test_a_savepoint_takes_an_activation_back_alone(worker):
@@ -245,14 +247,14 @@ def test_an_activation_takes_as_many_statements_for_2_000_people_as_for_10(worke
         worker.rollback()
 
 
-def test_every_row_of_an_activation_comes_from_one_transaction(worker):
-    import_text(worker, SMALL)
-    cycle = a_draft(worker)
-    worker.commit()
+def test_every_row_of_an_activation_comes_from_one_transaction(committer):
+    import_text(committer, SMALL)
+    cycle = a_draft(committer)
+    committer.commit()
 
-    run(worker, activation(cycle))
+    run(committer, activation(cycle))
 
-    written = worker.execute(
+    written = committer.execute(
         "SELECT DISTINCT xmin::text FROM ("
         " SELECT xmin FROM evaluations.cycles UNION ALL SELECT xmin FROM evaluations.evaluations"
         " UNION ALL SELECT xmin FROM relevo.jobs) AS rows"
@@ -277,11 +279,11 @@ def test_activating_wakes_the_queue_inside_the_transaction(worker):
     assert woken == ["mail"]
 
 
-def test_an_activation_refuses_a_connection_that_commits_by_itself(worker):
-    import_text(worker, SMALL)
-    cycle = a_draft(worker)
-    worker.commit()
-    worker.autocommit = True
+def test_an_activation_refuses_a_connection_that_commits_by_itself(committer):
+    import_text(committer, SMALL)
+    cycle = a_draft(committer)
+    committer.commit()
+    committer.autocommit = True
 
     for operation in (
         activation(cycle),
@@ -289,19 +291,19 @@ def test_an_activation_refuses_a_connection_that_commits_by_itself(worker):
         service.recall(TENANT, cycle.id, actor=ACTOR),
     ):
         with pytest.raises(NotInTransaction):
-            run(worker, operation)
-    assert state_of(worker, cycle) == "draft"
+            run(committer, operation)
+    assert state_of(committer, cycle) == "draft"
 
 
 @pytest.mark.parametrize("level", ["REPEATABLE_READ", "SERIALIZABLE"])
-def test_a_snapshot_from_before_the_lock_is_refused(worker, level):
-    import_text(worker, SMALL)
-    cycle = a_draft(worker)
-    worker.commit()
-    worker.isolation_level = psycopg.IsolationLevel[level]
+def test_a_snapshot_from_before_the_lock_is_refused(committer, level):
+    import_text(committer, SMALL)
+    cycle = a_draft(committer)
+    committer.commit()
+    committer.isolation_level = psycopg.IsolationLevel[level]
 
     with pytest.raises(SnapshotTooOld, match=level.replace("_", " ")):
-        run(worker, activation(cycle))
+        run(committer, activation(cycle))
 
 
 def test_a_refused_activation_gives_the_planner_settings_back(worker):

@@ -31,6 +31,8 @@ from relevo_apps.evaluations import service
 from relevo_apps.evaluations.errors import CycleNotDraft
 from relevo_apps.evaluations.model.cycles import Dispatch
 
+pytestmark = pytest.mark.core
+
 INTERLEAVINGS = int(os.environ.get("RELEVO_TEST_INTERLEAVINGS", "30"))
 BY_HAND = (
     "INSERT INTO evaluations.participants (tenant_id, cycle_id, person_id, added_by)"

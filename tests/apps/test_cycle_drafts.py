@@ -238,11 +238,11 @@ def test_what_was_done_to_a_draft_is_recorded(worker):
     ]
 
 
-def test_a_draft_is_not_changed_by_a_connection_that_commits_by_itself(worker):
-    import_text(worker, SMALL)
-    cycle = a_draft(worker, people=[])
-    worker.commit()
-    worker.autocommit = True
+def test_a_draft_is_not_changed_by_a_connection_that_commits_by_itself(committer):
+    import_text(committer, SMALL)
+    cycle = a_draft(committer, people=[])
+    committer.commit()
+    committer.autocommit = True
 
     with pytest.raises(NotInTransaction):
-        run(worker, service.add_participants(TENANT, cycle.id, ["1"], actor=ACTOR))
+        run(committer, service.add_participants(TENANT, cycle.id, ["1"], actor=ACTOR))

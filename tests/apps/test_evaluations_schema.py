@@ -15,6 +15,8 @@ from psycopg import sql
 from relevo.db.drivers import run
 from relevo_apps.evaluations.store import cycles, dispatch, drafts, people, planning, status
 
+pytestmark = pytest.mark.core
+
 TABLES = {"people", "manager_edges", "cycles", "participants", "evaluations", "cycle_events"}
 
 

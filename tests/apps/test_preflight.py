@@ -20,6 +20,8 @@ from relevo_apps.evaluations.errors import ActivationBlocked, CycleNotDraft
 from relevo_apps.evaluations.model.cycles import Relation
 from relevo_apps.evaluations.model.findings import FindingKind
 
+pytestmark = pytest.mark.core
+
 
 def preflight(cycle, tenant=TENANT):
     return service.preflight(tenant, cycle.id, actor=ACTOR)
@@ -44,20 +46,20 @@ def test_a_preflight_tells_what_the_activation_would_do(worker):
 
 
 @pytest.mark.parametrize("commits", [True, False])
-def test_a_preflight_leaves_every_table_as_it_was(worker, commits):
-    import_text(worker, SMALL)
-    cycle = a_draft(worker)
-    worker.commit()
-    before = dump(worker)
+def test_a_preflight_leaves_every_table_as_it_was(committer, commits):
+    import_text(committer, SMALL)
+    cycle = a_draft(committer)
+    committer.commit()
+    before = dump(committer)
 
-    run(worker, preflight(cycle))
+    run(committer, preflight(cycle))
 
-    assert dump(worker) == before
+    assert dump(committer) == before
     if commits:
-        worker.commit()
+        committer.commit()
     else:
-        worker.rollback()
-    assert dump(worker) == before
+        committer.rollback()
+    assert dump(committer) == before
 
 
 def test_a_preflight_goes_through_every_statement_of_the_activation(worker):

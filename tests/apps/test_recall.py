@@ -21,6 +21,8 @@ from relevo_apps.evaluations import service
 from relevo_apps.evaluations.errors import CycleNotActive, RecallRefused
 from relevo_apps.evaluations.model.cycles import CycleState, Dispatch
 
+pytestmark = pytest.mark.core
+
 
 def recall(cycle, actor=ACTOR):
     return service.recall(TENANT, cycle.id, actor=actor)

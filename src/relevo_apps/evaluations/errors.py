@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from relevo.errors import RelevoError
+from relevo import RelevoError
 from relevo_apps.evaluations.model.findings import Finding
 
 

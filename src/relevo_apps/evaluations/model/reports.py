@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from relevo.errors import RelevoError
+from relevo import RelevoError
 from relevo_apps.evaluations.model.cycles import Cycle, EvaluationState, Relation
 from relevo_apps.evaluations.model.findings import Finding
 from relevo_apps.evaluations.model.people import Language

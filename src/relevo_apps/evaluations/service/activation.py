@@ -7,9 +7,7 @@ The preflight is the same operation, taken back.
 from collections.abc import Callable
 from uuid import UUID
 
-from relevo.db.operation import Call, Operation
-from relevo.db.statements import load_statements
-from relevo.errors import RelevoError
+from relevo import Call, Operation, RelevoError, load_statements
 from relevo_apps.evaluations.errors import ActivationBlocked, CycleNotDraft
 from relevo_apps.evaluations.model.cycles import DEFAULT_DISPATCH, Cycle, CycleState, Dispatch
 from relevo_apps.evaluations.model.findings import Finding, split_findings

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import date
 from uuid import UUID
 
-from relevo.db.operation import Operation
+from relevo import Operation
 from relevo_apps.evaluations.errors import CycleExists, CycleNotFound, PeersNotInRules
 from relevo_apps.evaluations.model.cycles import Cycle, Relation
 from relevo_apps.evaluations.model.reports import Added, Generated, Removed

@@ -3,7 +3,7 @@
 from typing import NoReturn
 from uuid import UUID
 
-from relevo.db.operation import Operation
+from relevo import Operation
 from relevo_apps.evaluations.errors import CycleNotDraft, CycleNotFound, SnapshotTooOld
 from relevo_apps.evaluations.model.cycles import Cycle, CycleState
 from relevo_apps.evaluations.store import cycles as cycle_rows

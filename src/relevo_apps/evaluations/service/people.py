@@ -3,7 +3,7 @@
 from datetime import date
 from uuid import UUID
 
-from relevo.db.operation import Operation
+from relevo import Operation
 from relevo_apps.evaluations.importer import ImportReport, PeopleFile, check_people
 from relevo_apps.evaluations.model.people import Headcount, Person
 from relevo_apps.evaluations.store import people as people_rows

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from relevo.db.operation import Operation
+from relevo import Operation
 from relevo_apps.evaluations.errors import CycleNotActive, RecallRefused
 from relevo_apps.evaluations.model.cycles import CycleState, EvaluationState
 from relevo_apps.evaluations.model.reports import Recall

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from relevo.db.operation import Operation
+from relevo import Operation
 from relevo_apps.evaluations.model.reports import CycleStatus, Notification
 from relevo_apps.evaluations.service.locking import read_cycle
 from relevo_apps.evaluations.store import status as status_rows

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from uuid import UUID
 
-from relevo.db.operation import Call, Operation, Row
-from relevo.db.statements import load_statements
+from relevo import Call, Operation, Row, load_statements
 from relevo_apps.evaluations.model.cycles import Cycle, CycleState, Relation
 from relevo_apps.evaluations.model.findings import Finding, FindingKind
 

@@ -2,8 +2,7 @@
 
 from uuid import UUID
 
-from relevo.db.operation import Call, Operation
-from relevo.db.statements import load_statements
+from relevo import Call, Operation, load_statements
 from relevo_apps.evaluations.model.cycles import Dispatch
 from relevo_apps.evaluations.model.people import Language
 from relevo_apps.evaluations.model.reports import Invited, Recipient

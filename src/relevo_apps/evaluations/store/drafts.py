@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from relevo.db.operation import Call, Operation, Rows
-from relevo.db.statements import load_statements
+from relevo import Call, Operation, Rows, load_statements
 from relevo_apps.evaluations.model.cycles import CycleState, Relation
 
 SQL = load_statements("relevo_apps.evaluations.store", "drafts.sql")

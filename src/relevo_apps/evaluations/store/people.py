@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from datetime import date
 from uuid import UUID
 
-from relevo.db.operation import Call, Operation
-from relevo.db.statements import load_statements
+from relevo import Call, Operation, load_statements
 from relevo_apps.evaluations.model.people import (
     Headcount,
     KnownPerson,

@@ -7,9 +7,7 @@ all pairs; a hash join costs little when the guess is right and saves minutes wh
 
 from typing import TypeVar
 
-from relevo.db.operation import Call, Operation
-from relevo.db.statements import load_statements
-from relevo.errors import RelevoError
+from relevo import Call, Operation, RelevoError, load_statements
 
 T = TypeVar("T")
 
