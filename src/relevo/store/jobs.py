@@ -219,6 +219,14 @@ def count_jobs(tenant_id: UUID, aggregate_id: str | None) -> Operation[dict[tupl
 def _read_job(row: tuple[Any, ...]) -> Job:
     values = list(row)
     values[4] = JobState(values[4])
-    values[-2] = json.loads(values[-2])
-    values[-1] = None if values[-1] is None else json.loads(values[-1])
+    values[-2] = _read_json(values[-2])
+    values[-1] = None if values[-1] is None else _read_json(values[-1])
     return Job(*values)
+
+
+def _read_json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        # Nested deeper than Python reads: one such row must not hide its page.
+        return text

@@ -499,8 +499,8 @@ head AS MATERIALIZED (
         j.available_at,
         j.id
     LIMIT %(limit)s::integer
-    FOR UPDATE SKIP LOCKED
 ),
+-- Only what is put off is locked: a claim that met a locked head would find nothing due.
 postponed AS (
     UPDATE relevo.jobs AS j
     SET available_at = now() + %(delay)s::float8 * interval '1 second'
@@ -517,6 +517,8 @@ postponed AS (
               )
         )
     )
+      AND j.live
+      AND j.worker IS NULL
     RETURNING j.kind
 )
 SELECT
