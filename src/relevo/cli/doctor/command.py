@@ -9,7 +9,7 @@ import psycopg
 from relevo.cli.database import reason_of
 from relevo.cli.declare import command, option
 from relevo.cli.doctor import delivery, schema, server
-from relevo.cli.doctor.finding import Check, Finding, Patient, Status, fail
+from relevo.cli.doctor.finding import Check, Finding, Patient, Status, fail, first
 from relevo.cli.exits import Exit
 from relevo.cli.language import gettext as _
 from relevo.cli.language import say_error
@@ -45,12 +45,11 @@ def doctor(ctx: click.Context, connections: int) -> None:
 
 def _examine(shell: Shell, patient: Patient) -> dict[str, Finding]:
     found: dict[str, Finding] = {}
+    is_migrated = first(patient.connection, "find_jobs_table")[0]
     with shell.out.progress(_("checking"), len(CHECKS)) as show:
         for done, check in enumerate(CHECKS, 1):
-            migrated = found.get(schema.SCHEMA.code)
-            if check.needs_schema and migrated and migrated.status is Status.FAIL:
-                continue
-            found[check.code] = _examine_one(check, patient)
+            if is_migrated or not check.needs_schema:
+                found[check.code] = _examine_one(check, patient)
             show(done)
     return found
 

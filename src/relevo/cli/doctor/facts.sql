@@ -91,3 +91,14 @@ WHERE a.datname = pg_catalog.current_database()
   AND a.state LIKE 'idle in transaction%%'
 ORDER BY a.xact_start
 LIMIT 1;
+
+-- name: find_jobs_table
+-- Whether the first migration was ever applied here.
+SELECT EXISTS (
+    SELECT
+    FROM pg_catalog.pg_class AS c
+    JOIN pg_catalog.pg_namespace AS n
+        ON n.oid = c.relnamespace
+    WHERE n.nspname = 'relevo'
+      AND c.relname = 'jobs'
+);

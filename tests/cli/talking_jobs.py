@@ -1,0 +1,11 @@
+"""An application whose handler says something through the worker's log."""
+
+from relevo import Context, Relevo
+
+app = Relevo()
+
+
+@app.job("talking.job")
+def talk(ctx: Context, word: str) -> None:
+    """Say a word with a control character in it."""
+    ctx.log.info("\x1b[31m%s", word)

@@ -1,0 +1,268 @@
+"""How the command ends: exit codes, sentences instead of tracebacks, and no secrets."""
+
+import importlib
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+
+import psycopg
+import pytest
+from psycopg.conninfo import make_conninfo
+from real_command import COMMAND, Command
+
+from factories import a_job
+from relevo.cli.errors import DatabaseUnreachable
+from relevo.cli.exits import Exit, exit_of, register_exit, registered_exits
+from relevo.db.migrate import MigrationError
+from relevo.engine.jobs.errors import JobNotFound
+from relevo.errors import RelevoError
+
+SECRET = "s3cr3t-p4ss"  # noqa: S105 -- what no output may repeat
+
+
+def test_the_exit_codes_are_those_that_scripts_rely_on() -> None:
+    assert {code.name: code.value for code in Exit} == {
+        "OK": 0,
+        "ERROR": 1,
+        "USAGE": 2,
+        "NOT_FOUND": 3,
+        "CONFLICT": 4,
+        "CHECK_FAILED": 5,
+        "BLOCKED": 6,
+        "UNREACHABLE": 69,
+        "INTERRUPTED": 130,
+    }
+
+
+def test_every_class_in_the_table_exists() -> None:
+    importlib.import_module("relevo_apps.main").evaluations.register_exits()
+
+    for name in registered_exits():
+        module, _dot, attribute = name.rpartition(".")
+        assert issubclass(getattr(importlib.import_module(module), attribute), Exception), name
+
+
+def test_an_error_ends_as_its_nearest_registered_parent_does() -> None:
+    class Parent(RelevoError):
+        template = "parent"
+
+    class Child(Parent):
+        template = "child"
+
+    class Other(Child):
+        template = "other"
+
+    register_exit(Parent, Exit.CONFLICT)
+    register_exit(Other, Exit.BLOCKED)
+
+    assert exit_of(Child()) is Exit.CONFLICT
+    assert exit_of(Other()) is Exit.BLOCKED
+    assert exit_of(MigrationError()) is Exit.ERROR
+    assert exit_of(JobNotFound(id=1)) is Exit.NOT_FOUND
+    assert exit_of(DatabaseUnreachable(dsn="", reason="")) is Exit.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    "words", [("jobs", "list"), ("worker",), ("db", "migrate"), ("db", "init"), ("doctor",)]
+)
+def test_a_database_that_is_away_ends_with_69_and_shows_no_password(
+    nowhere: Command, words: tuple[str, ...]
+) -> None:
+    answer = nowhere(*words, "--dsn", f"postgresql://ana:{SECRET}@127.0.0.1:1/hr")
+
+    assert answer.returncode == 69
+    assert "ana@127.0.0.1:1/hr" in answer.stderr
+    assert SECRET not in answer.stdout + answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize("variable", ["RELEVO_DSN", "DATABASE_URL", "RELEVO_LISTEN_DSN"])
+def test_a_connection_string_without_meaning_is_not_repeated(
+    nowhere: Command, variable: str
+) -> None:
+    nowhere.variables[variable] = f"{SECRET} is no dsn"
+
+    answer = nowhere("doctor")
+
+    assert answer.returncode == 1
+    assert variable in answer.stderr
+    assert SECRET not in answer.stdout + answer.stderr
+
+
+def test_a_wrong_password_is_an_unreachable_database(nowhere: Command, server: str) -> None:
+    dsn = make_conninfo(server, user="nobody_of_that_name", password=SECRET)
+
+    answer = nowhere("jobs", "list", "--dsn", dsn)
+
+    assert answer.returncode == 69
+    assert SECRET not in answer.stdout + answer.stderr
+
+
+def test_the_flag_wins_over_the_variables_in_their_order(
+    nowhere: Command, database: str, empty_database: str
+) -> None:
+    nowhere.variables["DATABASE_URL"] = "postgresql://127.0.0.1:1/away"
+    nowhere.variables["RELEVO_DSN"] = empty_database
+
+    by_variable = nowhere("db", "status", "-o", "json")
+    by_flag = nowhere("db", "status", "-o", "json", "--dsn", database)
+    before_the_name = nowhere("--dsn", database, "-o", "json", "db", "status")
+
+    assert json.loads(by_variable.stdout)["current"] is False
+    assert json.loads(by_flag.stdout)["current"] is True
+    assert by_flag.stdout == before_the_name.stdout
+
+
+def test_a_login_that_is_no_member_of_the_role_is_told_so(
+    nowhere: Command, database: str, server: str
+) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE ROLE relevo_cli_stranger LOGIN")
+        try:
+            dsn = make_conninfo(database, user="relevo_cli_stranger")
+            answer = nowhere("jobs", "list", "--dsn", dsn)
+        finally:
+            connection.execute("DROP ROLE relevo_cli_stranger")
+
+    assert answer.returncode == 1
+    assert "cannot work as relevo_web" in answer.stderr
+
+
+def test_debug_shows_where_an_error_came_from(nowhere: Command) -> None:
+    answer = nowhere("jobs", "list", "--debug", "--dsn", "postgresql://127.0.0.1:1/away")
+
+    assert "Traceback" in answer.stderr
+    assert answer.returncode == 69
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("nothing",), "No such command"),
+        (("jobs", "list", "--nothing"), "No such option"),
+        (("jobs", "list", "--state", "sleeping"), "sleeping"),
+        (("worker", "--poll", "0"), "is no duration"),
+        (("worker", "--poll", "soon"), "is no duration"),
+        (("worker", "--concurrency", "0"), "concurrency"),
+    ],
+)
+def test_wrong_arguments_end_with_two(nowhere: Command, words: tuple[str, ...], said: str) -> None:
+    answer = nowhere(*words)
+
+    assert said in answer.stderr
+    assert answer.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("language", "usage", "error"), [("es", "Uso:", "No existe"), ("pt", "Uso:", "Não existe")]
+)
+def test_even_a_wrong_argument_is_answered_in_the_readers_language(
+    nowhere: Command, language: str, usage: str, error: str
+) -> None:
+    nowhere.variables["LANG"] = f"{language}.UTF-8"
+
+    answer = nowhere("jobs", "nothing")
+
+    assert usage in answer.stderr
+    assert error in answer.stderr
+
+
+def test_an_encoding_without_accents_is_no_error(nowhere: Command) -> None:
+    nowhere.variables |= {"PYTHONIOENCODING": "ascii", "RELEVO_LANG": "es"}
+
+    answer = nowhere("--help")
+
+    assert answer.returncode == 0
+    assert "Muestra" in answer.stdout
+
+
+def test_help_imports_none_of_the_heavy_libraries(nowhere: Command) -> None:
+    answer = subprocess.run(
+        [sys.executable, "-X", "importtime", COMMAND, "--help"],
+        env=nowhere.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    imported = {line.rpartition("|")[2].strip() for line in answer.stderr.splitlines()}
+    heavy = {"sqlalchemy", "django", "asyncpg", "rich", "babel", "aiosmtplib", "aiosmtpd"}
+    assert "click" in imported
+    assert imported & heavy == set()
+    assert not any(name.startswith("relevo.cli.doctor") for name in imported)
+
+
+def test_a_terminal_gets_a_table(relevo: Command, connection: psycopg.Connection) -> None:
+    a_job(connection)
+    connection.commit()
+    relevo.variables |= {"TERM": "xterm-256color", "COLUMNS": "120"}
+
+    said = on_a_terminal(relevo, "jobs", "list")
+
+    assert "────" in said
+    assert "test.work" in said
+
+
+def test_no_color_is_respected_on_a_terminal(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    a_job(connection, state="failed", last_error="boom")
+    connection.commit()
+    relevo.variables |= {"TERM": "xterm-256color", "COLUMNS": "120", "NO_COLOR": "1"}
+
+    said = on_a_terminal(relevo, "jobs", "list")
+
+    # Bold stays; colours are codes from 30 to 49 and from 90 to 107.
+    assert re.search(r"\x1b\[[0-9;]*\b(3[0-9]|4[0-9]|9[0-7]|10[0-7])\b[0-9;]*m", said) is None
+
+
+def test_the_stream_of_data_is_empty_when_something_failed(nowhere: Command) -> None:
+    answer = nowhere("jobs", "list", "-o", "json", "--dsn", "postgresql://127.0.0.1:1/away")
+
+    assert answer.stdout == ""
+
+
+def test_a_reader_that_leaves_early_is_no_error(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    a_job(connection)
+    connection.commit()
+    read, write = os.pipe()
+    os.close(read)
+
+    answer = subprocess.run(
+        [COMMAND, "jobs", "list"],
+        env=relevo.environment,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(write)
+
+    assert "Traceback" not in answer.stderr
+    assert "Exception ignored" not in answer.stderr
+
+
+def on_a_terminal(command: Command, *words: str) -> str:
+    """What the command writes to a terminal."""
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [COMMAND, *words], env=command.environment, stdout=follower, stderr=subprocess.DEVNULL
+    )
+    os.close(follower)
+    said = b""
+    with os.fdopen(leader, "rb", buffering=0) as terminal:
+        while True:
+            try:
+                piece = terminal.read(4096)
+            except OSError:  # Linux says so when the last writer has closed it.
+                break
+            if not piece:
+                break
+            said += piece
+    assert process.wait(60) == 0
+    return said.decode()

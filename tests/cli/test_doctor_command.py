@@ -1,0 +1,202 @@
+"""`relevo doctor`: each check is made to fail by what it is there to find."""
+
+import json
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from real_command import Command
+
+import workers
+from factories import a_worker
+from relevo.cli.doctor.command import CHECKS
+
+
+def examined(command: Command, *words: str) -> dict[str, dict[str, Any]]:
+    answer = command("doctor", "-o", "json", *words)
+    checks = {check["check"]: check for check in json.loads(answer.stdout)["checks"]}
+    failed = any(check["status"] == "fail" for check in checks.values())
+    assert answer.returncode == (5 if failed else 0), answer.stderr
+    return checks
+
+
+def test_a_healthy_database_passes_every_check(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    a_worker(connection)
+    connection.commit()
+
+    checks = examined(relevo)
+
+    # The suite's own server runs without autovacuum.
+    assert checks.pop("autovacuum")["status"] == "warn"
+    assert {code: each for code, each in checks.items() if each["status"] != "ok"} == {}
+    assert {*checks, "autovacuum"} == {check.code for check in CHECKS}
+
+
+def test_before_the_first_migration_it_says_so_and_no_more(
+    nowhere: Command, empty_database: str
+) -> None:
+    nowhere.variables["RELEVO_DSN"] = empty_database
+
+    checks = examined(nowhere)
+
+    assert checks["schema"]["status"] == "fail"
+    assert "relevo db migrate" in checks["schema"]["fix"]
+    assert "claim_plan" not in checks
+
+
+INVALIDATE = """
+UPDATE pg_index
+SET indisvalid = false
+WHERE indexrelid = 'relevo.jobs_claim'::regclass
+"""
+
+DAMAGES = [
+    ("row_security", "fail", "ALTER TABLE relevo.jobs NO FORCE ROW LEVEL SECURITY"),
+    ("row_security", "fail", "ALTER TABLE evaluations.cycles DISABLE ROW LEVEL SECURITY"),
+    ("indexes", "fail", "DROP INDEX relevo.jobs_finished"),
+    ("indexes", "fail", INVALIDATE),
+    ("claim_plan", "fail", "DROP INDEX relevo.jobs_claim"),
+    ("identity", "fail", "UPDATE relevo.installation SET environment = 'production'"),
+    ("schema", "fail", "DELETE FROM relevo.migrations WHERE line = 'evaluations'"),
+    ("schema", "fail", "UPDATE relevo.migrations SET checksum = 'edited'"),
+    ("schema", "warn", "INSERT INTO relevo.migrations VALUES ('relevo', 9999, 'later', 'x')"),
+    ("workers", "warn", "SELECT"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("check", "status", "damage"), DAMAGES)
+def test_what_is_broken_is_found(
+    relevo: Command, connection: psycopg.Connection, check: str, status: str, damage: str
+) -> None:
+    connection.execute(damage.encode())
+    connection.commit()
+
+    found = examined(relevo)[check]
+
+    assert found["status"] == status, found
+    assert found["fix"]
+
+
+@pytest.mark.parametrize(
+    ("check", "setting"),
+    [
+        ("isolation", "default_transaction_isolation = 'repeatable read'"),
+        ("server", "default_transaction_read_only = on"),
+    ],
+)
+def test_settings_of_the_database_are_seen(
+    relevo: Command, connection: psycopg.Connection, check: str, setting: str
+) -> None:
+    name = sql.Identifier(connection.info.dbname)
+    connection.execute(sql.SQL("ALTER DATABASE {} SET ").format(name) + sql.SQL(setting))
+    connection.commit()
+
+    assert examined(relevo)[check]["status"] != "ok"
+
+
+def test_a_limit_of_connections_is_compared_with_what_a_worker_needs(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    name = sql.Identifier(connection.info.dbname)
+    connection.execute(sql.SQL("ALTER DATABASE {} CONNECTION LIMIT 20").format(name))
+    connection.commit()
+
+    assert examined(relevo)["connections"]["status"] == "warn"
+    assert examined(relevo, "--connections", "10")["connections"]["status"] == "ok"
+
+
+def test_a_login_that_may_not_be_a_worker_is_found(
+    relevo: Command, database: str, server: str
+) -> None:
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE ROLE relevo_doctor_stranger LOGIN")
+        try:
+            dsn = make_conninfo(database, user="relevo_doctor_stranger")
+            checks = examined(relevo, "--dsn", dsn)
+        finally:
+            connection.execute("DROP ROLE relevo_doctor_stranger")
+
+    assert checks["roles"]["status"] == "fail"
+    assert checks["session"]["status"] == "fail"
+
+
+def test_it_does_not_claim_while_it_explains(
+    relevo: Command, connection: psycopg.Connection, database: str
+) -> None:
+    before = workers.query(database, "SELECT pg_stat_get_tuples_updated('relevo.jobs'::regclass)")
+
+    examined(relevo)
+
+    after = workers.query(database, "SELECT pg_stat_get_tuples_updated('relevo.jobs'::regclass)")
+    assert before == after
+
+
+def test_an_empty_listen_dsn_means_polling_and_is_said(relevo: Command) -> None:
+    found = examined(relevo, "--listen-dsn", "")["listen"]
+
+    assert found["status"] == "warn"
+
+
+def test_listen_through_a_transaction_pooler_is_found_and_a_direct_one_mends_it(
+    relevo: Command, database: str, tmp_path: Path
+) -> None:
+    with pooled(database, tmp_path) as dsn:
+        through = examined(relevo, "--dsn", dsn)
+        mended = examined(relevo, "--dsn", dsn, "--listen-dsn", database)
+
+    assert through["listen"]["status"] == "warn"
+    assert "RELEVO_LISTEN_DSN" in through["listen"]["fix"]
+    assert mended["listen"]["status"] == "ok"
+    # This pooler is told to ignore `options`, so the session has neither role nor settings.
+    assert through["session"]["status"] == "fail"
+
+
+@contextmanager
+def pooled(dsn: str, folder: Path) -> Iterator[str]:
+    """The database through pgbouncer, one server session for each transaction."""
+    program = shutil.which("pgbouncer", path="/usr/sbin:/usr/bin:/usr/local/bin")
+    if program is None:
+        pytest.skip("pgbouncer is not installed")
+    at = {name: str(value) for name, value in conninfo_to_dict(dsn).items()}
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    folder.chmod(0o777)
+    for above in folder.parents[:3]:
+        if above.owner() == folder.owner():
+            above.chmod(0o755)
+    (folder / "users").write_text(f'"{at["user"]}" ""\n')
+    (folder / "ini").write_text(
+        f"[databases]\n{at['dbname']} = host={at['host']} port={at['port']} user={at['user']}\n"
+        f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+        f"auth_type = any\npool_mode = transaction\nlogfile = {folder}/log\n"
+        f"pidfile = {folder}/pid\nignore_startup_parameters = options,extra_float_digits\n"
+    )
+    user = ["-u", "nobody"] if Path("/root").owner() == folder.owner() else []
+    process = subprocess.Popen(
+        [program, *user, str(folder / "ini")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    through = make_conninfo(host="127.0.0.1", port=str(port), user=at["user"], dbname=at["dbname"])
+    try:
+        workers.wait_until(lambda: _answers(through), what=f"pgbouncer, see {folder}/log")
+        yield through
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def _answers(dsn: str) -> bool:
+    try:
+        psycopg.connect(dsn).close()
+    except psycopg.OperationalError:
+        return False
+    return True

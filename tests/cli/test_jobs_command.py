@@ -1,0 +1,199 @@
+"""`relevo jobs`: look, and try again."""
+
+import json
+from uuid import UUID
+
+import psycopg
+import pytest
+from real_command import Command
+
+from factories import a_job, a_tenant, history, job_row
+
+
+def test_list_shows_jobs_newest_first_page_by_page(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    ids = [a_job(connection) for _ in range(5)]
+    connection.commit()
+
+    first = json.loads(relevo("jobs", "list", "--limit", "3", "-o", "json").stdout)
+    before = str(first["before"])
+    second = json.loads(relevo("jobs", "list", "--before", before, "-o", "json").stdout)
+
+    assert [job["id"] for job in first["jobs"] + second["jobs"]] == ids[::-1]
+    assert second["before"] is None
+
+
+def test_list_keeps_to_its_filters(relevo: Command, connection: psycopg.Connection) -> None:
+    wanted = a_job(connection, state="failed", queue="mail", kind="mail.letter", aggregate_id="7")
+    a_job(connection, state="failed", queue="mail", kind="mail.letter", aggregate_id="8")
+    a_job(connection, state="failed", queue="mail", kind="mail.other", aggregate_id="7")
+    a_job(connection, state="failed", queue="other", kind="mail.letter", aggregate_id="7")
+    a_job(connection, state="completed", queue="mail", kind="mail.letter", aggregate_id="7")
+    connection.commit()
+    words = [
+        "--state",
+        "failed",
+        "--queue",
+        "mail",
+        "--kind",
+        "mail.letter",
+        "--aggregate",
+        "7",
+        "-o",
+        "json",
+    ]
+
+    listed = json.loads(relevo("jobs", "list", *words, "-o", "json").stdout)
+
+    assert [job["id"] for job in listed["jobs"]] == [wanted]
+
+
+def test_retrying_is_shown_apart_from_available(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    a_job(connection)
+    waiting = a_job(connection, attempt=1)
+    later = a_job(connection, available_at="2100-01-01")
+    connection.commit()
+
+    listed = json.loads(relevo("jobs", "list", "-o", "json").stdout)["jobs"]
+    retrying = json.loads(relevo("jobs", "list", "--state", "retrying", "-o", "json").stdout)
+
+    assert {job["id"]: job["standing"] for job in listed}[later] == "scheduled"
+    assert [job["id"] for job in retrying["jobs"]] == [waiting]
+
+
+def test_plain_text_has_a_header_columns_and_no_control_characters(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    a_job(connection, state="failed", last_error="\x1b[31mboom\u202e\nsecond line")
+    connection.commit()
+
+    said = relevo("jobs", "list").stdout
+
+    header, row = said.splitlines()
+    assert header.split() == ["id", "state", "queue", "kind", "starts", "time", "last", "error"]
+    assert r"\x1b[31mboom" in row
+    assert "\x1b" not in said
+    assert "\u202e" not in said
+    assert "second" not in row
+
+
+def test_a_list_shows_no_payload_and_show_does(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    job = a_job(connection, payload={"salary": 12345678901234567890, "name": "Núñez"})
+    connection.commit()
+
+    listed = relevo("jobs", "list", "-o", "json").stdout
+    shown = json.loads(relevo("jobs", "show", str(job), "-o", "json").stdout)
+
+    assert "salary" not in listed
+    assert shown["payload"] == {"salary": 12345678901234567890, "name": "Núñez"}
+    assert shown["attempts"] == []
+
+
+def test_retry_makes_a_failed_job_due_and_records_who_asked(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    job = a_job(connection, state="failed", attempt=6, last_error="boom")
+    connection.commit()
+    relevo.variables["RELEVO_ACTOR"] = "ana@hr"
+
+    retried = relevo("jobs", "retry", str(job), "-o", "json")
+
+    row = job_row(connection, job)
+    assert json.loads(retried.stdout) == {"retried": [job], "refused": []}
+    assert (row["state"], row["excused"], row["requeued_by"]) == ("available", 6, "ana@hr")
+    assert [attempt["outcome"] for attempt in history(connection, job)] == ["failed"]
+
+
+def test_retry_by_filter_takes_the_failed_ones_and_needs_yes(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    failed = [a_job(connection, state="failed") for _ in range(250)]
+    a_job(connection, state="completed")
+    a_job(connection, state="failed", kind="other.kind")
+    connection.commit()
+
+    asked = relevo("jobs", "retry", "--kind", "test.work")
+    done = relevo("jobs", "retry", "--kind", "test.work", "--yes", "-o", "json")
+
+    assert asked.returncode == 2
+    assert "250" in asked.stderr
+    assert json.loads(done.stdout)["retried"] == failed
+
+
+def test_retry_without_saying_which_is_refused(relevo: Command) -> None:
+    assert relevo("jobs", "retry", "--yes").returncode == 2
+    assert relevo("jobs", "retry", "1", "--kind", "x", "--yes").returncode == 2
+
+
+def test_a_job_that_cannot_be_retried_leaves_the_others_be(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    failed = a_job(connection, state="failed")
+    running = a_job(connection, state="running")
+    shadowed = a_job(connection, state="failed", live_key="k")
+    a_job(connection, live_key="k")
+    connection.commit()
+    words = [str(job) for job in (running, failed, shadowed)]
+
+    retried = relevo("jobs", "retry", *words, "-o", "json")
+
+    answer = json.loads(retried.stdout)
+    assert retried.returncode == 4
+    assert answer["retried"] == [failed]
+    assert [each["id"] for each in answer["refused"]] == [running, shadowed]
+    assert job_row(connection, running)["state"] == "running"
+
+
+def test_what_does_not_exist_ends_with_three(relevo: Command) -> None:
+    assert relevo("jobs", "show", "4711").returncode == 3
+    assert relevo("jobs", "retry", "4711").returncode == 3
+    assert relevo("jobs", "list", "--tenant", "nobody").returncode == 3
+
+
+def test_a_tenant_is_named_by_slug_or_id_and_sees_only_its_jobs(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    tenant = a_tenant(connection, UUID(int=7))
+    slug = connection.execute("SELECT slug FROM relevo.tenants WHERE id = %s", [tenant]).fetchone()
+    theirs = a_job(connection, tenant_id=tenant)
+    others = a_job(connection)
+    connection.commit()
+    assert slug is not None
+
+    by_slug = relevo("jobs", "list", "--tenant", slug[0], "-o", "json")
+    by_id = relevo("jobs", "list", "--tenant", str(tenant).upper(), "-o", "json")
+
+    assert [job["id"] for job in json.loads(by_slug.stdout)["jobs"]] == [theirs]
+    assert by_slug.stdout == by_id.stdout
+    assert relevo("jobs", "show", str(others), "--tenant", slug[0]).returncode == 3
+    assert relevo("jobs", "retry", str(others), "--tenant", slug[0]).returncode == 3
+
+
+def test_with_many_tenants_one_has_to_be_named(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    connection.execute("UPDATE relevo.installation SET mode = 'multi'")
+    connection.commit()
+
+    assert relevo("jobs", "list").returncode == 2
+    assert relevo("jobs", "list", "--tenant", "default").returncode == 0
+
+
+@pytest.mark.parametrize(("language", "word"), [("es", "fallido"), ("pt", "com falha")])
+def test_words_are_the_readers_and_keys_are_english(
+    relevo: Command, connection: psycopg.Connection, language: str, word: str
+) -> None:
+    a_job(connection, state="failed")
+    connection.commit()
+    relevo.variables["RELEVO_LANG"] = language
+
+    said = relevo("jobs", "list").stdout
+    data = json.loads(relevo("jobs", "list", "-o", "json").stdout)
+
+    assert word in said
+    assert data["jobs"][0]["state"] == "failed"
