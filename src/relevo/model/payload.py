@@ -53,8 +53,10 @@ class PayloadSchema:
     def __init__(self, kind: str, handler: Callable[..., object]) -> None:
         self.kind = kind
         parameters = list(inspect.signature(handler).parameters.values())
-        if not parameters:
+        if not parameters or parameters[0].kind is inspect.Parameter.KEYWORD_ONLY:
             raise InvalidKind(kind=kind, what="its handler does not take the context first")
+        if inspect.isgeneratorfunction(handler) or inspect.isasyncgenfunction(handler):
+            raise InvalidKind(kind=kind, what="its handler is a generator, so a call runs nothing")
         try:
             hints = get_type_hints(handler)
         except NameError as error:
@@ -63,6 +65,8 @@ class PayloadSchema:
         for parameter in parameters[1:]:
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise InvalidKind(kind=kind, what=f"*{parameter.name} has no name on the row")
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                raise InvalidKind(kind=kind, what=f"{parameter.name} cannot be passed by its name")
             hint = hints.get(parameter.name, Any)
             if parameter.default is parameter.empty:
                 fields.append((parameter.name, hint))

@@ -3,12 +3,14 @@
 This stands on the failure path, so it never raises.
 """
 
+import re
 import traceback
 from typing import Final
 
 MAX_ERROR_BYTES: Final = 8 * 1024
 """How much of an error is kept on a row."""
 
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _CUT: Final = " … [truncated, %d characters in all]"
 
 
@@ -16,7 +18,7 @@ def clean_text(text: str) -> str:
     """Replace what PostgreSQL's text cannot hold (NUL, lone surrogates) by U+FFFD."""
     if "\0" in text:
         text = text.replace("\0", "\ufffd")
-    return text.encode("utf-8", "replace").decode("utf-8") if not text.isascii() else text
+    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
 
 
 def fit_error(text: str, limit: int = MAX_ERROR_BYTES) -> str:
