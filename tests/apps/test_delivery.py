@@ -226,7 +226,32 @@ def test_the_worker_says_that_waits_are_not_the_usual_ones(database: str, caplog
     assert sum("RELEVO_BACKOFF_SCALE is 0.002" in line for line in said) == 1
 
 
-async def test_a_closed_postbox_has_taken_leave_and_opens_again():
+def test_the_worker_says_once_why_no_mail_goes_out(database: str, caplog, monkeypatch):
+    monkeypatch.delenv("RELEVO_SMTP_URL", raising=False)
+    an_active_cycle(database)
+    app = Relevo()
+    declare_notifications(app)
+
+    drain(app, database, queues=MAIL)
+
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("no mail goes out for now: this worker cannot send" in line for line in said) == 1
+
+
+def test_a_worker_that_stops_takes_leave_of_the_mail_server(database: str):
+    an_active_cycle(database)
+    app = Relevo()
+
+    with Sink() as sink:
+        box = Postbox(lambda: settings(sink))
+        declare_notifications(app, box)
+        drain(app, database, queues=MAIL)
+
+        assert len(sink.received) == 4
+    assert len(box._channels) == 0
+
+
+async def test_a_closed_postbox_opens_again():
     with Sink() as sink:
         box = Postbox(lambda: settings(sink))
         channel = box._channel()

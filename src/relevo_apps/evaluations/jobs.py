@@ -6,8 +6,8 @@ counts from the next try.
 """
 
 import os
-from collections.abc import Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from relevo import (
@@ -16,7 +16,6 @@ from relevo import (
     Cancel,
     Context,
     Fail,
-    JobKind,
     Outage,
     Relevo,
     RelevoError,
@@ -72,7 +71,7 @@ def scaled(rule: Backoff, scale: float) -> Backoff:
 
 def declare_notifications(
     app: Relevo, postbox: Postbox | None = None, *, scale: float = 1.0
-) -> JobKind[[UUID], Coroutine[Any, Any, object]]:
+) -> None:
     """Let an application deliver the notifications of activated cycles.
 
     Args:
@@ -82,7 +81,7 @@ def declare_notifications(
             first delivery when it is not 1.
     """
     box = postbox or Postbox()
-    said: set[float] = set()
+    unusual = [] if scale == 1 else [scale]
     app.on_stop(box.close)
 
     @app.job(
@@ -93,12 +92,10 @@ def declare_notifications(
         priority=DEFAULT_DISPATCH.priority,
     )
     async def deliver_notification(ctx: Context, evaluator_id: UUID) -> object:
-        if scale != 1 and scale not in said:
-            said.add(scale)
-            ctx.log.warning("%s is %g: retries wait %g times as long as usual", SCALE, scale, scale)
+        if unusual:
+            times = unusual.pop()
+            ctx.log.warning("%s is %g: retries wait %g times as long as usual", SCALE, times, times)
         return await notify(ctx, evaluator_id, box)
-
-    return deliver_notification
 
 
 async def notify(ctx: Context, evaluator_id: UUID, postbox: Postbox) -> Ending:

@@ -2,10 +2,11 @@
 
 The settings are read when the first mail is to go out. A way that does not exist yet,
 for want of a setting or of a package, pauses the queue with words that say what to
-mend; no mail is lost and nobody's attempt is spent.
+mend; no mail is lost and nobody's attempt is spent. The worker's log says it once.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
@@ -15,6 +16,8 @@ from relevo import Fail, Outage, Retry
 
 if TYPE_CHECKING:
     from relevo.integrations.smtp import Mail, MailResult, SmtpChannel, SmtpSettings
+
+_LOG: Final = logging.getLogger("relevo.evaluations")
 
 UNREADY_FOR: Final = timedelta(seconds=30)
 """How long the queue rests when this process has no way to send."""
@@ -29,6 +32,7 @@ class Postbox:
 
     def __init__(self, settings: "Callable[[], SmtpSettings] | None" = None) -> None:
         self._settings = settings
+        self._trouble: str | None = None
         self._channels: WeakKeyDictionary[asyncio.AbstractEventLoop, SmtpChannel] = (
             WeakKeyDictionary()
         )
@@ -42,6 +46,26 @@ class Postbox:
         Returns:
             The handler's answer.
         """
+        answer = await self._post(write)
+        self._report(answer.reason if isinstance(answer, Outage) else None)
+        return answer
+
+    async def close(self) -> None:
+        """Take leave of the server on this event loop; the next mail opens a new channel."""
+        channel = self._channels.pop(asyncio.get_running_loop(), None)
+        if channel is not None:
+            await channel.close()
+
+    def _report(self, trouble: str | None) -> None:
+        """Say when mail stops going out, and when it goes out again; once each."""
+        if trouble != self._trouble:
+            if trouble is None:
+                _LOG.info("mail goes out again")
+            else:
+                _LOG.warning("no mail goes out for now: %s", trouble)
+        self._trouble = trouble
+
+    async def _post(self, write: "Callable[[str], Mail]") -> "MailResult | Retry | Fail | Outage":
         try:
             # An extra; only who sends mail needs it.
             from relevo.integrations.smtp import BadMail, BadMailbox, BadMailSetting, deliver  # noqa: PLC0415
@@ -60,12 +84,6 @@ class Postbox:
         except (BadMail, BadMailbox) as refused:
             return Fail(str(refused))
         return await deliver(channel, mail)
-
-    async def close(self) -> None:
-        """Take leave of the server on this event loop; the next mail opens a new channel."""
-        channel = self._channels.pop(asyncio.get_running_loop(), None)
-        if channel is not None:
-            await channel.close()
 
     def _channel(self) -> "SmtpChannel":
         loop = asyncio.get_running_loop()

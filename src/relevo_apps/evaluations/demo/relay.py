@@ -111,7 +111,8 @@ def relaying(place: Place, seed: int, scale: float) -> Generator[Relay, None, No
         scale: What the waits between retries are multiplied by.
     """
     with Sink(by_share(seed, SHARES)) as sink, place.worker_log.open("wb") as log:
-        command = [sys.executable, "-m", "relevo_apps.main", "worker", "--queue", "mail"]
+        # -P: nothing in the folder at hand is imported by mistake.
+        command = [sys.executable, "-P", "-m", "relevo_apps.main", "worker", "--queue", "mail"]
         worker = subprocess.Popen(  # noqa: S603 -- our own program
             [*command, "--poll", "200ms"],
             stdin=subprocess.DEVNULL,
