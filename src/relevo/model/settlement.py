@@ -1,5 +1,6 @@
 """Decide, from what a handler answered, what becomes of its job. No row is touched here."""
 
+import inspect
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -16,6 +17,12 @@ from relevo.model.text import describe_error, fit_error, trace_error
 
 UNKNOWN_KIND_DELAY: Final = timedelta(seconds=30)
 """How long a job waits that reached a worker which does not know its kind."""
+
+
+_NOT_AWAITED: Final = (
+    "the handler answered something that has to be awaited, so nothing has run; "
+    "declare it with async def, and the wrapper of a decorator as well"
+)
 
 
 class Action(StrEnum):
@@ -66,6 +73,11 @@ def settle_answer(  # noqa: PLR0911 -- one return for each outcome
     """
     if answer is None:
         return Settlement(job.tenant_id, job.id, job.attempt, Action.COMPLETED)
+    if inspect.isawaitable(answer):
+        # A decorator hid a coroutine function: nothing has run, so nothing is completed.
+        if inspect.iscoroutine(answer):
+            answer.close()
+        return settle_error(kind, job, TypeError(_NOT_AWAITED), random)
     match answer:
         case Retry(in_, reason):
             delay = kind.retry.delay(job.failures, random) if in_ is None else in_
