@@ -6,6 +6,7 @@ a new database beside the others on that server. Nothing that was there is touch
 
 import os
 import secrets
+import shlex
 import shutil
 import tempfile
 from collections.abc import Generator
@@ -99,7 +100,7 @@ def _embedded(folder: Path) -> Generator[Place, None, None]:
     place: Place | None = None
     try:
         server.start()
-        drop = f"relevo demo --remove {folder}"
+        drop = f"relevo demo --remove {shlex.quote(str(folder))}"
         place = Place(Database(server.dsn(), None, server), folder, drop)
         yield place
     finally:
