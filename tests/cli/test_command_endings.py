@@ -5,13 +5,14 @@ import json
 import os
 import pty
 import re
+import signal
 import subprocess
 import sys
 
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from real_command import COMMAND, Command
+from real_command import COMMAND, PATIENCE, Command
 
 from factories import a_job
 from relevo.cli.errors import DatabaseUnreachable
@@ -19,6 +20,7 @@ from relevo.cli.exits import Exit, exit_of, register_exit, registered_exits
 from relevo.db.migrate import MigrationError
 from relevo.engine.jobs.errors import JobNotFound
 from relevo.errors import RelevoError
+from workers import wait_until
 
 SECRET = "s3cr3t-p4ss"  # noqa: S105 -- what no output may repeat
 
@@ -114,6 +116,27 @@ def test_the_flag_wins_over_the_variables_in_their_order(
     assert json.loads(by_variable.stdout)["current"] is False
     assert json.loads(by_flag.stdout)["current"] is True
     assert by_flag.stdout == before_the_name.stdout
+
+
+def test_a_url_that_names_a_driver_is_understood(nowhere: Command) -> None:
+    nowhere.variables["DATABASE_URL"] = f"postgresql+psycopg://ana:{SECRET}@127.0.0.1:1/hr"
+
+    answer = nowhere("db", "status")
+
+    assert answer.returncode == 69
+    assert "ana@127.0.0.1:1/hr" in answer.stderr
+
+
+def test_sigterm_takes_the_embedded_server_along(nowhere: Command) -> None:
+    root = nowhere.home / "postgresql"
+    with nowhere.started("up") as process:
+        # Whatever it is doing when the signal comes, nothing is left behind.
+        wait_until((root / "data" / "postmaster.pid").exists)
+        process.terminate()
+        code = process.wait(PATIENCE)
+
+    assert code in {0, 128 + signal.SIGTERM}
+    assert not (root / "data" / "postmaster.pid").exists()
 
 
 def test_a_login_that_is_no_member_of_the_role_is_told_so(

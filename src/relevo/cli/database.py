@@ -6,10 +6,15 @@ part of what is said.
 """
 
 import os
-from collections.abc import Generator, Mapping
+import re
+import signal
+import sys
+import threading
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from types import FrameType
+from typing import Any, Final
 from uuid import UUID
 
 import psycopg
@@ -22,8 +27,10 @@ from relevo.db.dsn import with_session
 from relevo.db.embedded import Embedded, default_root
 from relevo.db.session import set_tenant
 
-VARIABLES = ("RELEVO_DSN", "DATABASE_URL")
-LISTEN_VARIABLE = "RELEVO_LISTEN_DSN"
+VARIABLES: Final = ("RELEVO_DSN", "DATABASE_URL")
+LISTEN_VARIABLE: Final = "RELEVO_LISTEN_DSN"
+
+_DRIVER: Final = re.compile(r"^postgres(ql)?\+\w+://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,11 +126,54 @@ def open_database(dsn: str | None, listen_dsn: str | None) -> Generator[Database
     elif listen_dsn is None and (listen_dsn := os.environ.get(LISTEN_VARIABLE)):
         _check(listen_dsn, LISTEN_VARIABLE)
     if found:
+        # SQLAlchemy's way of naming a driver, often seen in DATABASE_URL, means nothing to libpq.
+        found = _DRIVER.sub("postgresql://", found)
         _check(found, source)
         yield Database(found, listen_dsn)
         return
-    with Embedded(default_root()) as server:
+    with _embedded() as server:
         yield Database(server.dsn(), listen_dsn, server)
+
+
+@contextmanager
+def _embedded() -> Generator[Embedded, None, None]:
+    """Run the embedded server for the block, and take it along when a signal ends the block.
+
+    A signal that comes while the server starts waits until it has: a start that is broken
+    off would leave the server running alone.
+    """
+    server = Embedded(default_root())
+    pending: list[int] = []
+    is_started = False
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        if not is_started:
+            pending.append(number)
+            return
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        sys.exit(128 + number)
+
+    with _handling(leave), server:
+        is_started = True
+        for number in pending:
+            leave(number, None)
+        yield server
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Generator[None, None, None]:
+    """Handle the signals that end a process; only a main thread can."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handled in before.items():
+            signal.signal(number, handled)
 
 
 def redact(dsn: str) -> str:

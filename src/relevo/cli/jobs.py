@@ -226,12 +226,13 @@ def _retry(
 def _retry_one(
     connection: psycopg.Connection[tuple[Any, ...]], tenant_id: UUID, job_id: int, actor: str
 ) -> None:
-    with connection.transaction():
-        try:
+    try:
+        with connection.transaction():
             perform(connection, inspect.requeue(tenant_id, job_id, actor))
-        except psycopg.errors.UniqueViolation as error:
-            # Another job took the key between our look and our write.
-            raise KeyHeld(id=job_id, kind="?") from error
+    except psycopg.errors.UniqueViolation as error:
+        # Another job took the key between our look and our write.
+        job, _history = perform(connection, inspect.show(tenant_id, job_id))
+        raise KeyHeld(id=job_id, kind=job.kind) from error
 
 
 def _report(shell: Shell, retried: list[int], refused: dict[int, RelevoError]) -> None:
