@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from relevo.cli.declare import Group, Late
+from relevo.cli.declare import Group, Late, Option
 from relevo.cli.exits import Exit, exit_of
 from relevo.cli.language import gettext as _
 from relevo.cli.language import say_error, speak
@@ -98,7 +98,8 @@ def build_cli(
         if isinstance(each, click.Command):
             root.add_command(each)
     options(listen=True)(root)
-    click.version_option(VERSION, message="relevo %(version)s", help=None)(root)
+    said = "Show the version and exit."
+    click.version_option(VERSION, message="relevo %(version)s", cls=Option, help=said)(root)
     return root
 
 
