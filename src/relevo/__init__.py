@@ -1,40 +1,53 @@
 """Work that must happen later, once, and in full, kept in the PostgreSQL you already have.
 
-These are the public names; everything else may change without notice.
+These are the public names; everything else may change without notice. Each is imported
+when it is first asked for, so that a command that only prints its help stays quick.
 """
 
-from relevo.api import AsyncConnection, SyncConnection, perform
-from relevo.app import JobKind, Options, Relevo
-from relevo.db.operation import Call, Operation, Row, Rows
-from relevo.db.session import set_tenant
-from relevo.db.statements import Statement, load_statements
-from relevo.engine.jobs.context import Context
-from relevo.engine.jobs.enqueue import wake
-from relevo.errors import RelevoError
-from relevo.loops.settings import WorkerSettings
-from relevo.loops.worker import Worker
-from relevo.model.backoff import DELIVERY, STANDARD, Backoff
-from relevo.model.ids import DEFAULT_TENANT, uuid7
-from relevo.model.job import Enqueued, JobState, KeyMode
-from relevo.model.outcome import Cancel, Fail, Outage, Outcome, PermanentError, Retry, Snooze
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
 from relevo.version import VERSION
+
+if TYPE_CHECKING:
+    from relevo.api import AsyncConnection, SyncConnection, perform
+    from relevo.app import JobKind, Options, Relevo
+    from relevo.db.embedded import Embedded
+    from relevo.db.migrate import ENGINE, Line, migrate
+    from relevo.db.operation import Call, Operation, Row, Rows
+    from relevo.db.session import set_tenant
+    from relevo.db.statements import Statement, load_statements
+    from relevo.engine.jobs.context import Context
+    from relevo.engine.jobs.enqueue import wake
+    from relevo.engine.tenants import resolve_tenant
+    from relevo.errors import RelevoError
+    from relevo.i18n import Translator, translator
+    from relevo.loops.settings import WorkerSettings
+    from relevo.loops.worker import Worker
+    from relevo.model.backoff import DELIVERY, STANDARD, Backoff
+    from relevo.model.ids import DEFAULT_TENANT, uuid7
+    from relevo.model.job import Enqueued, JobState, KeyMode
+    from relevo.model.outcome import Cancel, Fail, Outage, Outcome, PermanentError, Retry, Snooze
 
 __version__ = VERSION
 
 __all__ = [
     "DEFAULT_TENANT",
     "DELIVERY",
+    "ENGINE",
     "STANDARD",
     "AsyncConnection",
     "Backoff",
     "Call",
     "Cancel",
     "Context",
+    "Embedded",
     "Enqueued",
     "Fail",
     "JobKind",
     "JobState",
     "KeyMode",
+    "Line",
     "Operation",
     "Options",
     "Outage",
@@ -48,11 +61,59 @@ __all__ = [
     "Snooze",
     "Statement",
     "SyncConnection",
+    "Translator",
     "Worker",
     "WorkerSettings",
     "load_statements",
+    "migrate",
     "perform",
+    "resolve_tenant",
     "set_tenant",
+    "translator",
     "uuid7",
     "wake",
 ]
+
+_ROOMS: Final = {
+    "relevo.api": ("AsyncConnection", "SyncConnection", "perform"),
+    "relevo.app": ("JobKind", "Options", "Relevo"),
+    "relevo.db.embedded": ("Embedded",),
+    "relevo.db.migrate": ("ENGINE", "Line", "migrate"),
+    "relevo.db.operation": ("Call", "Operation", "Row", "Rows"),
+    "relevo.db.session": ("set_tenant",),
+    "relevo.db.statements": ("Statement", "load_statements"),
+    "relevo.engine.jobs.context": ("Context",),
+    "relevo.engine.jobs.enqueue": ("wake",),
+    "relevo.engine.tenants": ("resolve_tenant",),
+    "relevo.errors": ("RelevoError",),
+    "relevo.i18n": ("Translator", "translator"),
+    "relevo.loops.settings": ("WorkerSettings",),
+    "relevo.loops.worker": ("Worker",),
+    "relevo.model.backoff": ("DELIVERY", "STANDARD", "Backoff"),
+    "relevo.model.ids": ("DEFAULT_TENANT", "uuid7"),
+    "relevo.model.job": ("Enqueued", "JobState", "KeyMode"),
+    "relevo.model.outcome": (
+        "Cancel",
+        "Fail",
+        "Outage",
+        "Outcome",
+        "PermanentError",
+        "Retry",
+        "Snooze",
+    ),
+}
+_ROOM_OF: Final = {name: room for room, names in _ROOMS.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first asked for."""
+    if room := _ROOM_OF.get(name):
+        value: object = getattr(import_module(room), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)

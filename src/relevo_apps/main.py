@@ -12,8 +12,7 @@ from relevo.cli import Late, build_cli
 from relevo_apps.evaluations import commands as evaluations
 
 if TYPE_CHECKING:
-    from relevo import Relevo
-    from relevo.db.migrate import Line
+    from relevo import Line, Relevo
 
 COMMANDS: Final[tuple[Late, ...]] = evaluations.COMMANDS
 """The commands of the applications, in the order that people see them."""
@@ -35,7 +34,7 @@ def application() -> "Relevo":
 
 def lines() -> "Sequence[Line]":
     """Answer the lines of migrations of every business."""
-    from relevo.db.migrate import Line  # noqa: PLC0415 -- the same
+    from relevo import Line  # noqa: PLC0415 -- the same
 
     return [Line("evaluations", "relevo_apps.evaluations.migrations")]
 

@@ -24,7 +24,7 @@ from relevo.model import settlement
 from relevo.model.errors import PayloadMismatch
 from relevo.model.job import ClaimedJob
 from relevo.model.kind import Kind, Registry
-from relevo.model.settlement import Settlement
+from relevo.model.settlement import Action, Settlement
 
 _LOG: Final = logging.getLogger("relevo.worker")
 
@@ -240,7 +240,21 @@ class Handlers:
                     decided.error or "a result",
                 )
             return
+        if decided.action in (Action.RETRIED, Action.FAILED):
+            self._report(start, decided)
         self._answer(Answer(start.hold.worker, start.queue, decided))
+
+    @staticmethod
+    def _report(start: Start, decided: Settlement) -> None:
+        job = start.hold.job
+        _LOG.warning(
+            "start %s of job %s (%s) failed: %s",
+            job.attempt,
+            job.id,
+            job.kind,
+            decided.error,
+            extra={"tenant_id": str(job.tenant_id), "job_id": job.id, "queue": start.queue},
+        )
 
     def _cancel(self, start: Start) -> None:
         if start.work is not None:

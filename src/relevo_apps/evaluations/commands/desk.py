@@ -11,10 +11,9 @@ from uuid import UUID
 
 import psycopg
 
-from relevo import Operation, RelevoError, perform, set_tenant
+from relevo import Operation, RelevoError, perform, resolve_tenant, set_tenant
 from relevo.cli import Shell, option
 from relevo.cli import gettext as _
-from relevo.engine.tenants import resolve_tenant
 from relevo_apps.evaluations import service
 from relevo_apps.evaluations.errors import CycleNotFound
 

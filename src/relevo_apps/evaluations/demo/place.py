@@ -19,11 +19,9 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from relevo import RelevoError
+from relevo import Embedded, RelevoError, migrate
 from relevo.cli import Shell
 from relevo.cli.database import VARIABLES, Database, open_database
-from relevo.db.embedded import Embedded
-from relevo.db.migrate import migrate
 
 _PREFIX: Final = "relevo-demo-"
 _SERVER: Final = "postgresql"

@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Final
 
-from relevo.i18n import Translator, translator
+from relevo import Translator, translator
 from relevo_apps.evaluations.mails.letter import Letter, compose, one_line
 from relevo_apps.evaluations.model.cycles import Relation
 from relevo_apps.evaluations.model.invitation import Asked, Invitation
