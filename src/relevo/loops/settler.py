@@ -67,7 +67,8 @@ class Settler:
         """Write batches for ever."""
         while True:
             pulse.beat()
-            if not self._waiting:
+            # Not only what waits: a batch that could not be written yet is still to be written.
+            if not self.backlog:
                 await self._signal.wait(timeout=1.0)
                 continue
             if len(self._waiting) < BATCH // 10:
@@ -106,8 +107,21 @@ class Settler:
                 if is_transient(error):
                     await self._wait_after(error)
                     continue
-                await self._write([_unwritable(answer, error)])
+                await self._write_plainly(_unwritable(answer, error))
             self._writing.pop(0)
+
+    async def _write_plainly(self, answer: Answer) -> None:
+        try:
+            await self._write([answer])
+        except psycopg.Error as error:
+            if is_transient(error):
+                raise
+            # Something of the application's refuses the row; the answers behind it must not wait.
+            _LOG.error(
+                "job %s cannot be ended, its row refuses it: %s",
+                answer.settlement.job_id,
+                _one_line(error),
+            )
 
     async def _wait_after(self, error: psycopg.Error) -> None:
         # Whether the server wrote the batch is unknown; the fences make a second try harmless.
