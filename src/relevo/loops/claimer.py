@@ -72,7 +72,9 @@ class Claimer:
                 await self._changed.wait(timeout=0.1)
                 continue
             await self._resolve_doubt(worker)
-            self._handlers.start_next_alone()
+            if not self._settler.backlog:
+                # What is written cannot be lost, should that job end the process.
+                self._handlers.start_next_alone()
             if not await self._has_slots():
                 continue
             if not await self._claim_all(worker):

@@ -6,6 +6,7 @@ its loop blocked.
 """
 
 import asyncio
+import contextlib
 import logging
 import math
 import threading
@@ -96,6 +97,7 @@ class Handlers:
         self._running: dict[int, Start] = {}
         self._numbers = 0
         self._alone: deque[Start] = deque()
+        self._alone_number: int | None = None
         self._random = Random()  # noqa: S311 -- jitter, not a secret
         self._threads = ThreadPool(slots)
         self._loop = asyncio.new_event_loop()
@@ -112,7 +114,9 @@ class Handlers:
     @property
     def free(self) -> int:
         """How many jobs may be claimed now; none while one has to run alone."""
-        return 0 if self._alone else self._slots - len(self._running)
+        if self._alone or self._alone_number is not None:
+            return 0
+        return self._slots - len(self._running)
 
     def job_ids(self) -> list[int]:
         """Answer the jobs that this process holds."""
@@ -139,17 +143,26 @@ class Handlers:
                 continue
             start = Start(Hold(job, worker, self._pools), kind, queue)
             if job.losses >= ALONE_AFTER:
-                self._alone.append(start)
+                self._take_alone(start)
             else:
                 self._place(start, coroutines)
         if coroutines:
             self._loop.call_soon_threadsafe(self._create_tasks, coroutines)
+
+    def _take_alone(self, start: Start) -> None:
+        if self._alone or self._alone_number is not None:
+            # Held here it would be lost once more, should the one before it end the process.
+            self._settle(start, settlement.release(start.hold.job, "another job runs alone here"))
+        else:
+            self._alone.append(start)
 
     def start_next_alone(self) -> None:
         """Start one job that has to run alone, if nothing else runs."""
         if self._alone and not self._running:
             start = self._alone.popleft()
             coroutines: list[tuple[int, Start]] = []
+            # Said before it can end; nothing is claimed beside it until it has.
+            self._alone_number = self._numbers + 1
             self._place(start, coroutines)
             if coroutines:
                 self._loop.call_soon_threadsafe(self._create_tasks, coroutines)
@@ -161,13 +174,19 @@ class Handlers:
             reason: What a person reads on the row.
             worker: Only the jobs of this session; None means all.
         """
-        while self._alone:
-            start = self._alone.popleft()
-            self._settle(start, settlement.release(start.hold.job, reason))
+        self.hand_back_waiting(reason, worker)
         for start in list(self._running.values()):
             if worker is None or start.hold.worker == worker:
                 self._settle(start, settlement.release(start.hold.job, reason))
                 self._cancel(start)
+
+    def hand_back_waiting(self, reason: str, worker: int | None = None) -> None:
+        """Give back the jobs that wait for their turn to run alone; what runs goes on."""
+        for start in list(self._alone):
+            if worker is None or start.hold.worker == worker:
+                with contextlib.suppress(ValueError):
+                    self._alone.remove(start)
+                    self._settle(start, settlement.release(start.hold.job, reason))
 
     def close(self, wait: float = 2.0) -> None:
         """End the handlers' loop; a handler that holds it or a thread is left behind."""
@@ -189,6 +208,9 @@ class Handlers:
             start.work = self._loop.create_task(self._run_coroutine(number, start))
 
     async def _run_coroutine(self, number: int, start: Start) -> None:
+        if start.answered:
+            self._free(number)
+            return
         try:
             arguments = start.begin()
             answer = await start.kind.handler(Context(start.hold), **arguments)
@@ -200,6 +222,9 @@ class Handlers:
             self._end(number, start, self._decide_answer(start, answer))
 
     def _run_function(self, number: int, start: Start) -> None:
+        if start.answered:
+            self._free(number)
+            return
         try:
             arguments = start.begin()
             answer = start.kind.handler(Context(start.hold), **arguments)
@@ -225,7 +250,12 @@ class Handlers:
 
     def _end(self, number: int, start: Start, decided: Settlement) -> None:
         self._settle(start, decided)
+        self._free(number)
+
+    def _free(self, number: int) -> None:
         del self._running[number]
+        if self._alone_number == number:
+            self._alone_number = None
         self._freed()
 
     def _settle(self, start: Start, decided: Settlement) -> None:

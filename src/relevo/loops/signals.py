@@ -1,6 +1,7 @@
 """Tell a loop from any thread that there is something to do."""
 
 import asyncio
+import contextlib
 
 
 class Signal:
@@ -15,7 +16,9 @@ class Signal:
         """Wake the loop, now or as soon as it waits."""
         if not self._is_set:
             self._is_set = True
-            self._loop.call_soon_threadsafe(self._event.set)
+            # A handler that outlived its worker still says so; nobody listens then.
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._event.set)
 
     async def wait(self, timeout: float | None = None) -> bool:  # noqa: ASYNC109 -- a bound is the point
         """Wait for the next set and consume it; answer False where the time ran out, in seconds."""
