@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Final
 
 import psycopg
@@ -36,6 +36,9 @@ from relevo.model.kind import Registry
 _LOG: Final = logging.getLogger("relevo.worker")
 
 HANGS: Final = 30.0
+SLEPT: Final = 0.5
+"""A watch that looks every 0.2 s or less and finds such a gap was stopped itself."""
+
 EXIT_HUNG: Final = 70
 
 
@@ -75,7 +78,11 @@ class Worker:
             BaseException: What made the worker fail.
         """
         end = None if timeout is None else time.monotonic() + timeout
+        looked_at = time.monotonic()
         while not self._stopped.wait(0.2):
+            if _has_slept(looked_at):
+                self._engine.beat()
+            looked_at = time.monotonic()
             if self._engine.is_silent():
                 self._give_up()
             if end is not None and time.monotonic() > end:
@@ -114,11 +121,17 @@ class Worker:
             changed.set,
             closers=self._closers,
         )
+
+        def opened() -> None:
+            changed.set()
+            # Nobody tells a session that has not been idle yet, so it looks by itself.
+            woken.set()
+
         heartbeat = Heartbeat(
             settings,
             self._dsn("heartbeat", settings.lease.total_seconds() / 3),
             kinds,
-            changed.set,
+            opened,
             lambda ended: handlers.hand_back("worker lost", ended),
         )
         claimer = Claimer(
@@ -166,8 +179,12 @@ class Worker:
     async def _watch(self, heartbeat: Heartbeat, handlers: Handlers) -> None:
         """Hold the engine's pulse until a stop is asked for, and distrust a lease unproved."""
         trusted = False
+        looked_at = time.monotonic()
         while not self._stop_asked.is_set():
             self._engine.beat()
+            if _has_slept(looked_at):
+                heartbeat.pulse.beat()
+            looked_at = time.monotonic()
             if trusted and not heartbeat.is_proved():
                 _LOG.warning("the lease cannot be proved, running jobs are cancelled")
                 handlers.hand_back("lease could not be proved")
@@ -190,6 +207,7 @@ class Worker:
         # A claim under way ends by itself; cancelling it would leave its jobs in doubt.
         await asyncio.wait({tasks["claim"]}, timeout=CLAIM_TIMEOUT)
         await self._run_once(connection, heartbeat.worker)
+        handlers.hand_back_waiting("the worker stopped")
         until = time.monotonic() + self._settings.grace.total_seconds()
         while handlers.running and time.monotonic() < until:
             self._engine.beat()
@@ -198,14 +216,12 @@ class Worker:
             handlers.hand_back("the worker stopped")
         await _cancel(tasks["claim"])
         await _cancel(tasks["settle"])
-        try:
-            async with asyncio.timeout(5.0):
-                await settler.flush()
-                worker = await asyncio.to_thread(heartbeat.stop)
-                if worker is not None:
-                    await connection.run(session.close_session(worker, self._settings.queues))
-        except (TimeoutError, psycopg.Error) as error:
-            _LOG.warning("the session could not be closed, its lease will run out: %s", error)
+        await _within(5.0, settler.flush(), "answers could not be written")
+        # Whatever could not be written: a heartbeat that went on would hold the jobs for ever.
+        worker = await asyncio.to_thread(heartbeat.stop)
+        if worker is not None:
+            closing = connection.run(session.close_session(worker, self._settings.queues))
+            await _within(5.0, closing, "the session could not be closed")
 
     @staticmethod
     async def _run_once(connection: EngineConnection, worker: int | None) -> None:
@@ -244,6 +260,19 @@ class Worker:
         _LOG.critical("a loop of the worker hangs and cannot be started again, the process ends")
         faulthandler.dump_traceback(file=sys.stderr)
         os._exit(EXIT_HUNG)
+
+
+def _has_slept(looked_at: float) -> bool:
+    """Whether the one who looks was stopped itself, and so cannot say who is silent."""
+    return time.monotonic() - looked_at > SLEPT
+
+
+async def _within(seconds: float, work: Awaitable[object], failure: str) -> None:
+    try:
+        async with asyncio.timeout(seconds):
+            await work
+    except (TimeoutError, psycopg.Error) as error:
+        _LOG.warning("%s, the lease will run out: %s", failure, str(error) or "no answer in time")
 
 
 async def _cancel(task: "asyncio.Task[None]") -> None:
