@@ -235,7 +235,7 @@ def test_a_worker_outlives_a_database_that_is_away_for_a_while(
             time.sleep(1.0)  # the outage itself
         with psycopg.connect(database, autocommit=True) as again:
             second = handler.enqueue(again)
-            wait_until(lambda: job_row(again, second.id)["state"] == "completed")
+            wait_until(lambda: job_row(again, second.id)["state"] == "completed", 6)
 
             assert job_row(again, second.id)["attempt"] <= 2
 
@@ -317,6 +317,6 @@ def test_a_worker_goes_on_when_any_of_its_connections_is_cut(
         wait_until(lambda: job_row(owner, first.id)["state"] == "completed")
         wait_until(lambda: terminate(database, f"relevo {loop}"))
         second = handler.enqueue(owner)
-        wait_until(lambda: job_row(owner, second.id)["state"] == "completed")
+        wait_until(lambda: job_row(owner, second.id)["state"] == "completed", 6)
 
     assert job_row(owner, second.id)["attempt"] == 1

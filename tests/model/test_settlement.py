@@ -87,6 +87,12 @@ def test_an_outage_releases_the_job_and_pauses_its_queue() -> None:
     )
 
 
+@pytest.mark.parametrize("wait", [timedelta(0), -MINUTE])
+def test_an_outage_always_pauses_for_a_moment(wait: timedelta) -> None:
+    """It spends no attempt, so without a pause its job would start again for ever."""
+    assert answered(Outage("down", wait)).pause == timedelta(seconds=1)
+
+
 @pytest.mark.parametrize(
     ("answer", "action"), [(Fail("no"), Action.FAILED), (Cancel("no"), Action.CANCELLED)]
 )

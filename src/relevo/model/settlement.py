@@ -19,6 +19,9 @@ UNKNOWN_KIND_DELAY: Final = timedelta(seconds=30)
 """How long a job waits that reached a worker which does not know its kind."""
 
 
+LEAST_PAUSE: Final = timedelta(seconds=1)
+"""An outage spends no attempt, so without a pause its job would start again for ever."""
+
 _NOT_AWAITED: Final = (
     "the handler answered something that has to be awaited, so nothing has run; "
     "declare it with async def, and the wrapper of a decorator as well"
@@ -85,7 +88,7 @@ def settle_answer(  # noqa: PLR0911 -- one return for each outcome
         case Snooze(in_, reason):
             return _back(job, Action.SNOOZED, in_, reason or None)
         case Outage(reason, in_):
-            return _back(job, Action.RELEASED, timedelta(0), reason, pause=in_)
+            return _back(job, Action.RELEASED, timedelta(0), reason, pause=max(in_, LEAST_PAUSE))
         case Fail(reason):
             return _back(job, Action.FAILED, timedelta(0), reason)
         case Cancel(reason):
