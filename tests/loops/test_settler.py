@@ -18,9 +18,7 @@ def owner(database: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-@pytest.mark.parametrize(
-    "answer", [Retry(timedelta.max), Snooze(timedelta.max), Outage("down", timedelta.max)], ids=str
-)
+@pytest.mark.parametrize("answer", [Retry(timedelta.max), Snooze(timedelta.max)], ids=str)
 def test_an_answer_that_no_row_can_hold_is_stored_without_what_was_refused(
     database: str, owner: psycopg.Connection, answer: object
 ) -> None:

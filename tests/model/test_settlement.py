@@ -93,6 +93,10 @@ def test_an_outage_always_pauses_for_a_moment(wait: timedelta) -> None:
     assert answered(Outage("down", wait)).pause == timedelta(seconds=1)
 
 
+def test_an_outage_without_end_is_a_pause_that_a_row_can_hold() -> None:
+    assert answered(Outage("down", timedelta.max)).pause == timedelta(days=365)
+
+
 @pytest.mark.parametrize(
     ("answer", "action"), [(Fail("no"), Action.FAILED), (Cancel("no"), Action.CANCELLED)]
 )

@@ -22,6 +22,8 @@ UNKNOWN_KIND_DELAY: Final = timedelta(seconds=30)
 LEAST_PAUSE: Final = timedelta(seconds=1)
 """An outage spends no attempt, so without a pause its job would start again for ever."""
 
+MOST_PAUSE: Final = timedelta(days=365)
+
 _NOT_AWAITED: Final = (
     "the handler answered something that has to be awaited, so nothing has run; "
     "declare it with async def, and the wrapper of a decorator as well"
@@ -88,7 +90,8 @@ def settle_answer(  # noqa: PLR0911 -- one return for each outcome
         case Snooze(in_, reason):
             return _back(job, Action.SNOOZED, in_, reason or None)
         case Outage(reason, in_):
-            return _back(job, Action.RELEASED, timedelta(0), reason, pause=max(in_, LEAST_PAUSE))
+            pause = min(max(in_, LEAST_PAUSE), MOST_PAUSE)
+            return _back(job, Action.RELEASED, timedelta(0), reason, pause=pause)
         case Fail(reason):
             return _back(job, Action.FAILED, timedelta(0), reason)
         case Cancel(reason):
