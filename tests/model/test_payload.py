@@ -60,7 +60,7 @@ json_values = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.floats(-1e15, 1e15)
     | st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
     lambda inner: (
         st.lists(inner)
@@ -75,6 +75,18 @@ json_values = st.recursive(
 @given(json_values)
 def test_plain_json_comes_back_equal(value: object) -> None:
     assert there_and_back(value) == value
+
+
+@pytest.mark.parametrize("number", [1e16, -1e300, [{"n": 2e20}]], ids=str)
+def test_a_float_that_jsonb_would_answer_as_a_whole_number_needs_an_annotation(
+    number: object,
+) -> None:
+    with pytest.raises(PayloadNotJson, match="float"):
+        there_and_back(number)
+
+
+def test_an_annotated_float_may_be_as_large_as_it_likes() -> None:
+    assert there_and_back(1e300, float) == 1e300
 
 
 @given(

@@ -29,7 +29,9 @@ VALUES = st.recursive(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(value=VALUES)
 @example(value={"": {"\\u0000": "\\"}})
-@example(value=[1e16, 1e22, 5e-324, 1.7976931348623157e308, -0.0])
+@example(value=1e16)
+@example(value=[1.7976931348623157e308])
+@example(value=[9.9e15, 5e-324, 1e-7, -0.0])
 @example(value=[2**63, 2**64 - 1, -(2**63)])
 @example(value=["\U0010ffff", "\ufffe", "\x7f", "\x01"])
 def test_an_accepted_payload_comes_back_equal_from_the_database(
@@ -42,4 +44,20 @@ def test_an_accepted_payload_comes_back_equal_from_the_database(
 
     stored = connection.execute("SELECT %s::text::jsonb::text", [text]).fetchone()[0]
 
-    assert SCHEMA.decode(stored) == {"value": value}
+    back = SCHEMA.decode(stored)["value"]
+    assert back == value
+    assert repr(back) == repr(value) or "-0.0" in repr(value) or isinstance(value, dict | list)
+
+
+def test_a_large_number_comes_back_as_the_float_that_the_handler_takes(
+    connection: psycopg.Connection,
+) -> None:
+    def takes_float(ctx: object, value: float) -> None:
+        """Nothing."""
+
+    shape = PayloadSchema("test.work", takes_float)
+    text = shape.encode((), {"value": 1.7976931348623157e308})
+
+    stored = connection.execute("SELECT %s::text::jsonb::text", [text]).fetchone()[0]
+
+    assert shape.decode(stored) == {"value": 1.7976931348623157e308}

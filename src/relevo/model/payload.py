@@ -7,6 +7,7 @@ JSON text), and whatever would come back different is refused with its path.
 
 import inspect
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from typing import Any, Final, get_type_hints
 
 import msgspec
@@ -81,6 +82,7 @@ class PayloadSchema:
                 "Payload", fields, forbid_unknown_fields=True, kw_only=True
             )
             self._decoder = msgspec.json.Decoder(self._struct)
+            self._checker = msgspec.json.Decoder(self._struct, float_hook=_as_jsonb_answers)
         except (TypeError, ValueError) as error:
             raise InvalidKind(kind=kind, what=str(error)) from error
         self._encoder = msgspec.json.Encoder()
@@ -120,7 +122,7 @@ class PayloadSchema:
         if _NUL in text:
             refuse_nul(written, "$")
         try:
-            read = self._decoder.decode(text)
+            read = self._checker.decode(text)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             refuse_unequal(written, _read_plainly(text), "$")
             raise PayloadMismatch(kind=self.kind, why=lower_first(error)) from error
@@ -171,6 +173,12 @@ def write_result(value: object, limit: int = MAX_RESULT_BYTES) -> str:
     if len(text) > limit:
         raise ResultNotStored(why=f"it has {len(text)} bytes and the limit is {limit}")
     return text.decode()
+
+
+def _as_jsonb_answers(text: str) -> int | float:
+    """Read an untyped number as it will be read from the row, where it has no exponent."""
+    number = float(text)
+    return int(Decimal(text)) if "e" in text and number.is_integer() else number
 
 
 def _always(value: object) -> Callable[[], object]:
