@@ -11,7 +11,7 @@ from relevo.model.ids import NO_LANE
 
 
 class JobState(StrEnum):
-    """Where a job stands. A job that waits for its retry is available in the future."""
+    """Where a job stands. Waiting is no state: such a job is available, and due later."""
 
     AVAILABLE = "available"
     RUNNING = "running"
