@@ -1,5 +1,5 @@
 """What the application says to its tables: named statements and one typed file beside each.
 
-`notifications` names the engine's table, through its documented interface: an INSERT
-that does nothing on a conflict, and updates of rows of this application's own kind.
+`dispatch` and `status` name the engine's table of jobs, for rows of this application's own
+kind only; `listing` reads why the engine's queue of mails rests.
 """
