@@ -52,6 +52,37 @@ def test_a_job_that_was_lost_twice_waits_until_nothing_else_runs_and_holds_up_ne
     assert neighbours == [True] * 5
 
 
+@pytest.mark.parametrize("alone", [False, True], ids=["before_it", "itself"])
+def test_a_thread_that_never_returns_does_not_keep_the_worker_from_its_jobs(
+    database: str, owner: psycopg.Connection, *, alone: bool
+) -> None:
+    """Red when what has timed out still counts as running: nothing would be claimed for ever."""
+    release = threading.Event()
+    app = Relevo()
+
+    @app.job("test.hangs", timeout=timedelta(milliseconds=200))
+    def hangs(ctx: Context) -> None:
+        release.wait(60)
+
+    @app.job("test.work")
+    def work(ctx: Context) -> None:
+        """Nothing."""
+
+    losses = 2 if alone else 0
+    hung = a_job(owner, kind="test.hangs", attempt=losses, losses=losses)
+    with running(app, database, poll=timedelta(milliseconds=50)):
+        wait_until(lambda: job_row(owner, hung)["last_error"])
+        suspect = a_job(owner, kind="test.work", attempt=2, losses=2)
+        ordinary = a_job(owner, kind="test.work")
+        try:
+            for job_id in (suspect, ordinary):
+                wait_until(lambda job_id=job_id: job_row(owner, job_id)["state"] == "completed")
+        finally:
+            release.set()
+
+    assert job_row(owner, hung)["last_error"] == "timed out after 0.2 s"
+
+
 def test_a_stop_does_not_wait_for_a_job_that_has_not_had_its_turn(
     database: str, owner: psycopg.Connection
 ) -> None:

@@ -97,7 +97,7 @@ class Handlers:
         self._running: dict[int, Start] = {}
         self._numbers = 0
         self._alone: deque[Start] = deque()
-        self._alone_number: int | None = None
+        self._running_alone: Start | None = None
         self._random = Random()  # noqa: S311 -- jitter, not a secret
         self._threads = ThreadPool(slots)
         self._loop = asyncio.new_event_loop()
@@ -114,9 +114,14 @@ class Handlers:
     @property
     def free(self) -> int:
         """How many jobs may be claimed now; none while one has to run alone."""
-        if self._alone or self._alone_number is not None:
+        if self._alone or self._is_one_alone():
             return 0
         return self._slots - len(self._running)
+
+    def _is_one_alone(self) -> bool:
+        # Once it is answered (timed out, and its thread goes on) it holds its slot and no more.
+        alone = self._running_alone
+        return alone is not None and not alone.answered
 
     def job_ids(self) -> list[int]:
         """Answer the jobs that this process holds."""
@@ -150,19 +155,23 @@ class Handlers:
             self._loop.call_soon_threadsafe(self._create_tasks, coroutines)
 
     def _take_alone(self, start: Start) -> None:
-        if self._alone or self._alone_number is not None:
+        if self._alone or self._is_one_alone():
             # Held here it would be lost once more, should the one before it end the process.
             self._settle(start, settlement.release(start.hold.job, "another job runs alone here"))
         else:
             self._alone.append(start)
 
     def start_next_alone(self) -> None:
-        """Start one job that has to run alone, if nothing else runs."""
-        if self._alone and not self._running:
+        """Start one job that has to run alone, if nothing else runs.
+
+        What has timed out and never returns runs no job any more: waiting for it would
+        hold this one, and all claims, for ever.
+        """
+        if self._alone and all(start.answered for start in list(self._running.values())):
             start = self._alone.popleft()
             coroutines: list[tuple[int, Start]] = []
             # Said before it can end; nothing is claimed beside it until it has.
-            self._alone_number = self._numbers + 1
+            self._running_alone = start
             self._place(start, coroutines)
             if coroutines:
                 self._loop.call_soon_threadsafe(self._create_tasks, coroutines)
@@ -253,9 +262,9 @@ class Handlers:
         self._free(number)
 
     def _free(self, number: int) -> None:
-        del self._running[number]
-        if self._alone_number == number:
-            self._alone_number = None
+        start = self._running.pop(number)
+        if self._running_alone is start:
+            self._running_alone = None
         self._freed()
 
     def _settle(self, start: Start, decided: Settlement) -> None:
