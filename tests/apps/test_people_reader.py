@@ -198,19 +198,12 @@ def test_an_address_cannot_open_a_second_header():
         ("03/04/2024", DateOrder.DAY_FIRST, "2024-04-03"),
         ("03/04/2024", DateOrder.MONTH_FIRST, "2024-03-04"),
         ("2024-04-03", DateOrder.DAY_FIRST, "2024-04-03"),
-        ("03/04/2024", DateOrder.of_locale("pt_BR"), "2024-04-03"),
-        ("03/04/2024", DateOrder.of_locale("en-US"), "2024-03-04"),
     ],
 )
 def test_dates_are_read_in_the_declared_order(text, order, day):
     file = read(f"id,name,hire date\n1,Ana,{text}\n", date_order=order)
 
     assert str(file.records[0].hire_date) == day
-
-
-def test_english_alone_does_not_say_the_order_of_a_date():
-    assert DateOrder.of_locale("en") is None
-    assert DateOrder.of_locale("es") is DateOrder.DAY_FIRST
 
 
 @pytest.mark.parametrize(

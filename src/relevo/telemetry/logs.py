@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from uuid import UUID
 
-FIELDS: Final = ("tenant_id", "job_id", "kind", "attempt", "worker", "queue", "loop", "jobs")
+FIELDS: Final = ("tenant_id", "job_id", "kind", "attempt", "queue")
 """The fields that relevo's lines may carry, in the order they are written."""
 
 

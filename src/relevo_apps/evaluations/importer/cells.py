@@ -21,33 +21,15 @@ _LANGUAGES = {
     "english": Language.ENGLISH,
     "ingles": Language.ENGLISH,
 }
+_ACTIVE = "active activo activa ativo ativa yes si sim true 1 y s"
+_INACTIVE = (
+    "inactive inactivo inactiva inativo inativa terminated left baja desligado desligada "
+    "no nao false 0 n"
+)
 _STATUSES = {
-    **dict.fromkeys(
-        ("active", "activo", "activa", "ativo", "ativa", "yes", "si", "sim", "true", "1", "y", "s"),
-        True,
-    ),
-    **dict.fromkeys(
-        (
-            "inactive",
-            "inactivo",
-            "inactiva",
-            "inativo",
-            "inativa",
-            "terminated",
-            "left",
-            "baja",
-            "de baja",
-            "desligado",
-            "desligada",
-            "no",
-            "nao",
-            "false",
-            "0",
-            "n",
-        ),
-        False,
-    ),
-}  # fmt: skip - one line per answer reads better than one per word
+    **dict.fromkeys(_ACTIVE.split(), True),
+    **dict.fromkeys([*_INACTIVE.split(), "de baja"], False),
+}
 
 
 def parse_language(text: str) -> Language | None:

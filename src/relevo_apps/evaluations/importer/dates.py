@@ -22,20 +22,6 @@ class DateOrder(StrEnum):
     DAY_FIRST = "dmy"
     MONTH_FIRST = "mdy"
 
-    @classmethod
-    def of_locale(cls, locale: str) -> "DateOrder | None":
-        """Answer the order that a locale writes; None where English leaves it open.
-
-        Args:
-            locale: A language with or without a country, such as 'pt_BR'.
-        """
-        language, _, country = locale.replace("-", "_").lower().partition("_")
-        if country in {"us", "ph", "pr", "pa"}:
-            return cls.MONTH_FIRST
-        if language in {"es", "pt"} or (language == "en" and country):
-            return cls.DAY_FIRST
-        return None
-
 
 def parse_date(text: str, order: DateOrder | None) -> date | ProblemKind:
     """Answer the day that a cell means, or why it means none.

@@ -12,7 +12,8 @@ from relevo_apps.evaluations.model.findings import Finding, FindingKind
 SQL = load_statements("relevo_apps.evaluations.store", "cycles.sql")
 
 
-def _cycle(row: Row) -> Cycle:
+def as_cycle(row: Row) -> Cycle:
+    """Read a cycle from the first nine columns of a row."""
     rules = tuple(Relation(rule) for rule in row[3])
     return Cycle(row[0], row[1], CycleState(row[2]), rules, *row[4:9])
 
@@ -31,26 +32,26 @@ def create_cycle(
             "actor": actor,
         },
     )
-    return _cycle(rows[0]) if rows else None
+    return as_cycle(rows[0]) if rows else None
 
 
 def read_cycle(tenant_id: UUID, cycle_id: UUID) -> Operation[Cycle | None]:
     """Read a cycle by its id."""
     rows = yield Call(SQL["read_cycle"], {"tenant_id": tenant_id, "cycle_id": cycle_id})
-    return _cycle(rows[0]) if rows else None
+    return as_cycle(rows[0]) if rows else None
 
 
 def find_cycle(tenant_id: UUID, name: str) -> Operation[Cycle | None]:
     """Read a cycle by its name."""
     rows = yield Call(SQL["find_cycle"], {"tenant_id": tenant_id, "name": name})
-    return _cycle(rows[0]) if rows else None
+    return as_cycle(rows[0]) if rows else None
 
 
 def lock_cycle(tenant_id: UUID, cycle_id: UUID) -> Operation[tuple[Cycle, str] | None]:
     """Take the cycle until the caller's transaction ends; answer the isolation with it."""
     params = {"tenant_id": tenant_id, "cycle_id": cycle_id}
     rows = yield Call(SQL["lock_cycle"], params, needs_transaction=True)
-    return (_cycle(rows[0]), rows[0][9]) if rows else None
+    return (as_cycle(rows[0]), rows[0][9]) if rows else None
 
 
 def activate_cycle(
@@ -67,14 +68,14 @@ def activate_cycle(
         },
         needs_transaction=True,
     )
-    return _cycle(rows[0])
+    return as_cycle(rows[0])
 
 
 def reopen_cycle(tenant_id: UUID, cycle_id: UUID) -> Operation[Cycle]:
     """Make the locked active cycle a draft again."""
     params = {"tenant_id": tenant_id, "cycle_id": cycle_id}
     rows = yield Call(SQL["reopen_cycle"], params, needs_transaction=True)
-    return _cycle(rows[0])
+    return as_cycle(rows[0])
 
 
 def insert_cycle_event(

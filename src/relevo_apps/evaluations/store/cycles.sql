@@ -57,14 +57,6 @@ RETURNING id, name, state, rules, due_on, created_by, activated_at, activated_by
 INSERT INTO evaluations.cycle_events (tenant_id, cycle_id, what, actor, details)
 VALUES (%(tenant_id)s::uuid, %(cycle_id)s::uuid, %(what)s::text, %(actor)s::text, %(details)s::text::jsonb);
 
--- name: list_cycle_events
--- What was done to a cycle, oldest first.
-SELECT what, actor, at, details::text
-FROM evaluations.cycle_events
-WHERE tenant_id = %(tenant_id)s::uuid
-  AND cycle_id = %(cycle_id)s::uuid
-ORDER BY id;
-
 -- name: find_problems
 -- Everything an activation should know, blocking or not; the application decides which is which.
 WITH asked AS MATERIALIZED (
