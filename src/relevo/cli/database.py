@@ -93,6 +93,15 @@ class Database:
                 perform(connection, set_tenant(tenant_id))
             yield connection
 
+    def require(self) -> None:
+        """Refuse in our own words, before anything else is tried, where nobody answers.
+
+        Raises:
+            DatabaseUnreachable: Nobody answers, or nobody is let in.
+        """
+        with self.connect():
+            pass
+
     def unreachable(self, error: psycopg.Error) -> DatabaseUnreachable:
         """Make of the driver's error one that says where and shows no secret."""
         return DatabaseUnreachable(dsn=self.address, reason=reason_of(error))

@@ -69,8 +69,7 @@ def initialise(shell: Shell, tenants: str | None, environment: str | None) -> No
 def apply(shell: Shell, environment: str | None) -> None:
     """Apply the migrations that are missing; run it again after any interruption."""
     with shell.database() as database:
-        with database.connect():
-            pass  # Says it better than the migrator would when nobody answers.
+        database.require()
         steps = _migrate(shell, database, environment)
         _show_steps(shell, database, steps)
 
@@ -83,8 +82,7 @@ def status(ctx: click.Context, *, check: bool) -> None:
     """Say of every migration whether it is applied."""
     shell = ctx.ensure_object(Shell)
     with shell.database() as database:
-        with database.connect():
-            pass  # The same.
+        database.require()
         states = migration_status(database.dsn, shell.lines())
     current = all(each.state is MigrationState.APPLIED for each in states)
     if shell.out.as_json:

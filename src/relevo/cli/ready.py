@@ -32,8 +32,7 @@ def require_ready(database: Database, lines: Sequence[Line]) -> None:
 
 def require_schema(database: Database, lines: Sequence[Line]) -> None:
     """Refuse a database that lacks migrations of this release."""
-    with database.connect():
-        pass  # Says it better than the ledger would when nobody answers.
+    database.require()
     states = migration_status(database.dsn, lines)
     pending = [each for each in states if each.state is MigrationState.PENDING]
     if len(pending) == len(states):

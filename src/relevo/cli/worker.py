@@ -109,8 +109,7 @@ def up(shell: Shell, /, **settings: Any) -> None:
         if database.embedded is not None:
             shell.out.note(_("PostgreSQL runs in %(root)s") % {"root": database.embedded.root})
             shell.out.note(_("look inside with: psql '%(dsn)s'") % {"dsn": database.dsn})
-        with database.connect():
-            pass  # Says it better than the migrator would when nobody answers.
+        database.require()
         applied = migrate(database.dsn, shell.lines())
         shell.out.note(_("migrations applied now: %(count)d") % {"count": len(applied)})
         require_ready(database, shell.lines())

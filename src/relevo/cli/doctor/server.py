@@ -5,8 +5,8 @@ from typing import Final
 
 from relevo.cli.doctor.finding import Check, Finding, Patient, fail, first, ok, read, warn
 from relevo.cli.language import gettext as _
+from relevo.db.migrate.session import OLDEST_SERVER
 
-OLDEST: Final = 150000
 CLOCK_APART: Final = 2.0
 IDLE_FOR: Final = 60.0
 DEAD_ROWS: Final = 100_000
@@ -16,7 +16,7 @@ def _server(patient: Patient) -> Finding:
     version, number, is_standby, _isolation, is_read_only, *_rest = first(
         patient.connection, "read_server"
     )
-    if number < OLDEST:
+    if number < OLDEST_SERVER:
         return fail(
             _("PostgreSQL %(version)s is older than 15") % {"version": version},
             _("upgrade the server to PostgreSQL 15 or newer"),
