@@ -179,6 +179,17 @@ def test_losses_are_forgotten_by_a_requeue(connection: psycopg.Connection) -> No
     assert job_row(connection, job_id)["losses"] == 0
 
 
+def test_a_requeue_takes_back_the_wish_to_cancel(connection: psycopg.Connection) -> None:
+    """Red when the wish stays on the row: the next retry would end as cancelled."""
+    job_id = a_job(connection, state="cancelled", cancel_requested_at="now")
+
+    run(connection, requeue(DEFAULT_TENANT, job_id))
+    worker = a_worker(connection)
+    settle_some(connection, worker, claim_some(connection, worker), Action.RETRIED)
+
+    assert job_row(connection, job_id)["state"] == "available"
+
+
 def test_a_waiting_job_is_only_made_due(connection: psycopg.Connection) -> None:
     worker = a_worker(connection)
     job_id = a_job(connection, attempt=2, available_at="infinity")

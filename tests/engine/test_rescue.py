@@ -20,6 +20,7 @@ from factories import (
 from relevo.db.drivers import NotInTransaction, run
 from relevo.engine.jobs.rescue import end_expired_sessions, postpone_unserved, rescue_lost_jobs
 from relevo.engine.jobs.session import close_session, hand_back_unknown, renew
+from relevo.model.settlement import Action
 from workers import query
 
 pytestmark = pytest.mark.core
@@ -173,6 +174,55 @@ def test_two_rescuers_at_once_share_the_sessions_and_take_no_job_twice(database:
     assert query(database, "SELECT count(*) FROM relevo.attempts") == [(3,)]
 
 
+def test_a_job_that_somebody_has_locked_does_not_hold_up_the_rescue_of_the_others(
+    database: str,
+) -> None:
+    """Red when the rescue waits for the row: a transaction left open would stop every rescue."""
+    with psycopg.connect(database) as owner, psycopg.connect(database) as holder:
+        worker = a_worker(owner)
+        locked, free = a_job(owner), a_job(owner)
+        claim_some(owner, worker)
+        end(owner, worker)
+        owner.commit()
+        holder.execute("SELECT FROM relevo.jobs WHERE id = %s FOR UPDATE", [locked])
+
+        owner.execute("SET lock_timeout = '5s'")
+        first = run(owner, rescue_lost_jobs())
+        owner.commit()
+        holder.rollback()
+        second = run(owner, rescue_lost_jobs())
+
+        assert [job.id for job in first] == [free]
+        assert [job.id for job in second] == [locked]
+        assert value(owner, "SELECT count(*) FROM relevo.ended_workers") == 0
+
+
+@pytest.mark.parametrize("ends", ["rescued", "unknown", "settled"])
+def test_a_count_that_was_set_back_by_hand_keeps_no_job_from_ending(
+    connection: psycopg.Connection, ends: str
+) -> None:
+    """Red when the history refuses a second row for an attempt: every rescue would fail with it."""
+    worker = a_worker(connection)
+    again, other = a_job(connection), a_job(connection)
+    connection.execute(
+        "INSERT INTO relevo.attempts (tenant_id, job_id, attempt, outcome)"
+        " SELECT tenant_id, id, 1, 'retried' FROM relevo.jobs WHERE id = %s",
+        [again],
+    )
+    claimed = claim_some(connection, worker)
+
+    if ends == "settled":
+        settle_some(connection, worker, claimed, Action.RETRIED)
+    elif ends == "unknown":
+        run(connection, hand_back_unknown(worker, []))
+    else:
+        end(connection, worker)
+        run(connection, rescue_lost_jobs())
+
+    assert states(connection) == {"available": 2}
+    assert [len(history(connection, job_id)) for job_id in (again, other)] == [1, 1]
+
+
 def test_a_settle_that_arrives_before_the_rescue_stands(connection: psycopg.Connection) -> None:
     worker = a_worker(connection)
     a_job(connection)
@@ -249,6 +299,21 @@ def test_what_a_session_holds_without_knowing_it_goes_back_uncharged(
         row, (attempt,) = job_row(connection, job.id), history(connection, job.id)
         assert (row["state"], row["attempt"], row["excused"]) == ("available", 1, 1)
         assert attempt["outcome"] == "released"
+
+
+def test_what_is_held_unknown_and_was_to_be_cancelled_is_cancelled(
+    connection: psycopg.Connection,
+) -> None:
+    worker = a_worker(connection)
+    job_id = a_job(connection)
+    claim_some(connection, worker)
+    connection.execute("UPDATE relevo.jobs SET cancel_requested_at = now()")
+
+    run(connection, hand_back_unknown(worker, []))
+
+    row, (attempt,) = job_row(connection, job_id), history(connection, job_id)
+    assert (row["state"], row["cancel_requested_at"]) == ("cancelled", None)
+    assert (attempt["outcome"], attempt["retry_at"]) == ("cancelled", None)
 
 
 def test_everything_goes_back_where_nothing_is_known(connection: psycopg.Connection) -> None:

@@ -399,6 +399,8 @@ history AS (
         CASE WHEN s.state = 'available' THEN s.available_at END,
         s.error
     FROM settled AS s
+    -- A count set back by hand meets its old rows; they stay, and the job still ends.
+    ON CONFLICT DO NOTHING
 )
 SELECT
     s.tenant_id,
@@ -420,7 +422,9 @@ WITH held AS MATERIALIZED (
     FROM relevo.jobs AS j
     WHERE j.live
       AND j.worker = ANY (%(workers)s::bigint[])
-    FOR UPDATE OF j
+    -- A row that somebody holds (a transaction that its dead handler left open) keeps its
+    -- session noted for the next rescue; it must not hold up all the others.
+    FOR UPDATE OF j SKIP LOCKED
 ),
 lost AS (
     UPDATE relevo.jobs AS j
@@ -465,6 +469,8 @@ history AS (
         CASE WHEN l.state = 'available' THEN l.available_at END,
         'worker lost'
     FROM lost AS l
+    -- As in settle_jobs: one such row must not keep all the others from being rescued.
+    ON CONFLICT DO NOTHING
 )
 SELECT
     l.tenant_id,
@@ -531,9 +537,13 @@ GROUP BY p.kind;
 -- Hands back jobs that this session holds without knowing it: the answer to their claim was lost.
 WITH released AS (
     UPDATE relevo.jobs AS j
-    SET state = 'available',
+    SET state = CASE WHEN j.cancel_requested_at IS NULL THEN 'available' ELSE 'cancelled' END,
+        outcome = CASE WHEN j.cancel_requested_at IS NULL THEN NULL ELSE 'cancelled' END,
+        live = j.cancel_requested_at IS NULL,
+        finished_at = CASE WHEN j.cancel_requested_at IS NULL THEN NULL ELSE clock_timestamp() END,
         available_at = least(j.available_at, clock_timestamp()),
         worker = NULL,
+        cancel_requested_at = NULL,
         excused = j.excused + 1
     WHERE j.live
       AND j.worker = %(worker)s::bigint
@@ -542,6 +552,7 @@ WITH released AS (
         j.tenant_id,
         j.id,
         j.attempt,
+        j.state,
         j.started_at,
         j.available_at
 ),
@@ -560,12 +571,13 @@ history AS (
         r.tenant_id,
         r.id,
         r.attempt,
-        'released',
+        CASE WHEN r.state = 'available' THEN 'released' ELSE r.state END,
         %(worker)s::bigint,
         r.started_at,
-        r.available_at,
+        CASE WHEN r.state = 'available' THEN r.available_at END,
         'the answer to the claim was lost'
     FROM released AS r
+    ON CONFLICT DO NOTHING
 )
 SELECT count(*)
 FROM released;
@@ -693,6 +705,7 @@ SET state = 'available',
     excused = CASE WHEN j.live THEN j.excused ELSE j.attempt END,
     losses = CASE WHEN j.live THEN j.losses ELSE 0 END,
     available_at = now(),
+    cancel_requested_at = NULL,
     requeued_at = now(),
     requeued_by = %(actor)s::text
 WHERE j.tenant_id = %(tenant_id)s::uuid
