@@ -11,7 +11,7 @@ from relevo.version import VERSION
 
 if TYPE_CHECKING:
     from relevo.api import AsyncConnection, SyncConnection, perform
-    from relevo.app import JobKind, Options, Relevo
+    from relevo.app import JobKind, Relevo
     from relevo.db.embedded import Embedded
     from relevo.db.migrate import ENGINE, Line, migrate
     from relevo.db.operation import Call, Operation, Row, Rows
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from relevo.model.backoff import DELIVERY, STANDARD, Backoff
     from relevo.model.ids import DEFAULT_TENANT, uuid7
     from relevo.model.job import Enqueued, JobState, KeyMode
+    from relevo.model.options import Options
     from relevo.model.outcome import Cancel, Fail, Outage, Outcome, PermanentError, Retry, Snooze
 
 __version__ = VERSION
@@ -76,7 +77,7 @@ __all__ = [
 
 _ROOMS: Final = {
     "relevo.api": ("AsyncConnection", "SyncConnection", "perform"),
-    "relevo.app": ("JobKind", "Options", "Relevo"),
+    "relevo.app": ("JobKind", "Relevo"),
     "relevo.db.embedded": ("Embedded",),
     "relevo.db.migrate": ("ENGINE", "Line", "migrate"),
     "relevo.db.operation": ("Call", "Operation", "Row", "Rows"),
@@ -92,6 +93,7 @@ _ROOMS: Final = {
     "relevo.model.backoff": ("DELIVERY", "STANDARD", "Backoff"),
     "relevo.model.ids": ("DEFAULT_TENANT", "uuid7"),
     "relevo.model.job": ("Enqueued", "JobState", "KeyMode"),
+    "relevo.model.options": ("Options",),
     "relevo.model.outcome": (
         "Cancel",
         "Fail",

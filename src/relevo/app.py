@@ -1,8 +1,11 @@
-"""An application: the kinds it declares, and how their jobs are enqueued."""
+"""An application: the kinds it declares, and how their jobs are enqueued.
+
+Nothing here commits, and no job runs here: that is the worker's.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any, Concatenate, Final, Generic, Literal, ParamSpec, TypeVar, overload
 from uuid import UUID
 
@@ -16,95 +19,21 @@ from relevo.loops.handlers import Closer
 from relevo.loops.settings import WorkerSettings
 from relevo.loops.worker import Worker
 from relevo.model.backoff import DEFAULT_MAX_ATTEMPTS, STANDARD, Backoff
-from relevo.model.errors import InvalidOption, TenantRequired
+from relevo.model.errors import TenantRequired
 from relevo.model.ids import DEFAULT_TENANT
-from relevo.model.job import Enqueued, KeyMode, NewJob
+from relevo.model.job import Enqueued, NewJob
 from relevo.model.kind import (
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
     DEFAULT_TIMEOUT,
     Kind,
     Registry,
-    check_max_attempts,
-    check_name,
-    check_positive,
-    check_priority,
 )
+from relevo.model.options import Options, check_key, check_text, refuse
 from relevo.model.payload import MAX_PAYLOAD_BYTES, PayloadSchema
-from relevo.model.text import clean_text
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-MAX_HEADERS_BYTES: Final = 8 * 1024
-MAX_KEY: Final = 512
-MAX_DURATION: Final = timedelta(days=36525)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How one enqueue differs from what its kind says.
-
-    Attributes:
-        tenant_id: Whose job; needed where the application serves several tenants.
-        aggregate_id: What the job is about: a cycle, an order, a loan.
-        key: Refuses a second job of the same kind and tenant with this key.
-        key_mode: How long it does so.
-        key_for: With `KeyMode.ALWAYS`, when the key is free again.
-        available_at: Not before this time, by the database's clock.
-        delay: Not before so long after now, or after `available_at`.
-        priority: From 0 (first) to 3 (last).
-        max_attempts: How many starts count, from 1.
-        queue: Another queue than the kind's.
-        actor: Who asked for it, shown with the job.
-        headers: What travels with the job, such as ``traceparent``; not part of the payload.
-    """
-
-    tenant_id: UUID | None = None
-    aggregate_id: str | None = None
-    key: str | None = None
-    key_mode: KeyMode = KeyMode.ALWAYS
-    key_for: timedelta | None = None
-    available_at: datetime | None = None
-    delay: timedelta = timedelta(0)
-    priority: int | None = None
-    max_attempts: int | None = None
-    queue: str | None = None
-    actor: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Refuse values that the table would refuse later."""
-        if self.priority is not None:
-            check_priority(self.priority)
-        if self.max_attempts is not None:
-            check_max_attempts(self.max_attempts)
-        if self.queue is not None:
-            check_name("queue", self.queue)
-        self._check_key()
-        self._check_times()
-        for option in ("aggregate_id", "actor"):
-            _check_text(option, getattr(self, option))
-        _check_headers(self.headers)
-
-    def _check_key(self) -> None:
-        _check_key(self.key)
-        if self.key_for is not None:
-            check_positive("key_for", self.key_for)
-            _check_duration("key_for", self.key_for)
-            if self.key_mode is not KeyMode.ALWAYS:
-                _refuse(
-                    "key_for", str(self.key_for), "only a key of KeyMode.ALWAYS expires", "drop it"
-                )
-
-    def _check_times(self) -> None:
-        if self.available_at is not None and self.available_at.tzinfo is None:
-            _refuse(
-                "available_at", self.available_at, "it has no time zone", "pass an aware datetime"
-            )
-        if self.delay < timedelta(0):
-            _refuse("delay", str(self.delay), "it is negative", "pass zero or more")
-        _check_duration("delay", self.delay)
 
 
 class JobKind(Generic[P, R]):
@@ -175,7 +104,7 @@ class JobKind(Generic[P, R]):
         """Answer the operation that `enqueue` runs, to be part of a larger one."""
         payload = self.kind.schema.encode(args, kwargs, self._app.max_payload)
         if self.options.key_for is not None and self.options.key is None:
-            _refuse("key_for", str(self.options.key_for), "there is no key", "pass a key as well")
+            refuse("key_for", str(self.options.key_for), "there is no key", "pass a key as well")
         return enqueue_job(self._new_job(payload))
 
     @overload
@@ -227,13 +156,13 @@ class JobKind(Generic[P, R]):
         given_ids = [like.aggregate_id] * places if aggregate_ids is None else list(aggregate_ids)
         for option, values in (("keys", given_keys), ("aggregate_ids", given_ids)):
             if len(values) != places:
-                _refuse(
+                refuse(
                     option, f"{len(values)} values", f"there are {places} payloads", "pass one each"
                 )
         for key in given_keys:
-            _check_key(key)
+            check_key(key)
         for aggregate_id in given_ids:
-            _check_text("aggregate_id", aggregate_id)
+            check_text("aggregate_id", aggregate_id)
         operation = enqueue_jobs(like, texts, given_ids, given_keys)
         answer: list[Enqueued] | Awaitable[list[Enqueued]] = perform(connection, operation)
         return answer
@@ -348,34 +277,3 @@ class Relevo:
         if self.tenants == "multi":
             raise TenantRequired(kind=kind)
         return DEFAULT_TENANT
-
-
-def _refuse(option: str, value: object, why: str, what_next: str) -> None:
-    raise InvalidOption(option=option, value=value, why=why, next=what_next)
-
-
-def _check_key(key: str | None) -> None:
-    _check_text("key", key)
-    if key is not None and not 0 < len(key) <= MAX_KEY:
-        _refuse("key", key[:40], f"it has 1 to {MAX_KEY} characters", "shorten it")
-
-
-def _check_text(option: str, text: str | None) -> None:
-    if text is not None and clean_text(text) != text:
-        _refuse(option, text[:40], "PostgreSQL cannot hold one of its characters", "remove it")
-
-
-def _check_duration(option: str, value: timedelta) -> None:
-    if value > MAX_DURATION:
-        _refuse(option, str(value), "it is longer than a hundred years", "pass a shorter time")
-
-
-def _check_headers(headers: Mapping[str, str]) -> None:
-    parts: list[object] = [*headers, *headers.values()]
-    for part in parts:
-        if not isinstance(part, str):
-            _refuse("headers", type(part).__name__, "names and values are text", "pass text")
-        else:
-            _check_text("headers", part)
-    if len(msgspec.json.encode(headers)) > MAX_HEADERS_BYTES:
-        _refuse("headers", "…", f"they have over {MAX_HEADERS_BYTES} bytes", "send fewer")
