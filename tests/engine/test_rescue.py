@@ -156,7 +156,7 @@ def test_a_rescue_outside_a_transaction_is_refused(database: str) -> None:
 
 
 def test_two_rescuers_at_once_share_the_sessions_and_take_no_job_twice(database: str) -> None:
-    """Red without the row locks on the ended sessions: both would pass over the same jobs."""
+    """Red without both locks: on the ended sessions, and SKIP LOCKED on their jobs."""
     with psycopg.connect(database, autocommit=True) as owner:
         workers = [a_worker(owner) for _ in range(3)]
         for worker in workers:

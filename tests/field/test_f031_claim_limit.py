@@ -1,7 +1,7 @@
 """F-031: a claim with LIMIT 1 returns and locks more than one row.
 
 Mechanism: the picks are a MATERIALIZED CTE and the update takes their places as one array,
-so no plan can run the limited part twice. Red with `WHERE id IN (SELECT … LIMIT …)`.
+so no plan can run the limited part twice. Red when the limited SELECT stands inside `IN (…)`.
 """
 
 import psycopg

@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from factories import value
-from relevo import Context, Enqueued, KeyMode, Relevo
+from factories import a_job, value
+from relevo import Call, Context, Enqueued, KeyMode, Relevo, Rows
+from relevo.db.operation import drive
 from workers import query, scaled, wait_until
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(300)]
@@ -108,6 +109,33 @@ def test_two_batches_with_the_same_keys_in_another_order_do_not_deadlock(databas
 
     assert made == query(database, "SELECT count(*) FROM relevo.jobs")[0][0]
     assert query(database, "SELECT count(DISTINCT key) FROM relevo.jobs") == [(made,)]
+
+
+def test_f037_a_holder_that_ends_before_it_is_found_leaves_its_key_to_who_asked(
+    database: str,
+) -> None:
+    """Red when a refused insert whose holder is gone is not tried again."""
+    keyed = work.with_options(key="k", key_mode=KeyMode.LIVE)
+    with psycopg.connect(database, autocommit=True) as owner, psycopg.connect(database) as caller:
+        held = a_job(owner, live_key="k")
+        said: list[str] = []
+
+        def execute(call: Call) -> Rows:
+            rows = caller.execute(call.statement.sql.encode(), call.params).fetchall()
+            if not said:
+                owner.execute(
+                    "UPDATE relevo.jobs SET state = 'completed', outcome = 'completed',"
+                    " live = false, finished_at = now()"
+                )
+            said.append(call.statement.name)
+            return rows
+
+        answer = drive(keyed.enqueuing(), execute)
+        caller.commit()
+
+    assert said == ["insert_job", "find_key_holders", "insert_job"]
+    assert answer.created
+    assert answer.id != held
 
 
 @pytest.fixture
