@@ -13,11 +13,13 @@ from factories import (
     a_worker,
     claim_some,
     job_row,
+    settle_some,
     some_jobs,
     value,
 )
 from relevo.db.drivers import run
 from relevo.engine.jobs.claim import START, Cursor, claim
+from relevo.model.settlement import Action
 
 pytestmark = pytest.mark.core
 
@@ -39,7 +41,7 @@ def test_only_due_free_live_jobs_of_the_queue_and_of_known_kinds_are_taken(
     connection: psycopg.Connection,
 ) -> None:
     worker = a_worker(connection)
-    a_job(connection, available_at="infinity")
+    a_job(connection, available_at="9000-01-01")
     a_job(connection, state="running")
     a_job(connection, state="completed")
     a_job(connection, queue="another")
@@ -199,3 +201,27 @@ def test_a_session_that_has_ended_takes_nothing(connection: psycopg.Connection) 
 
     assert claim_some(connection, worker) == []
     assert value(connection, "SELECT attempt FROM relevo.jobs") == 0
+
+
+@pytest.mark.parametrize("date", ["-infinity", "infinity", "0044-03-15 BC", "12000-01-01"])
+def test_a_due_date_that_no_client_reads_is_refused_by_the_table(
+    connection: psycopg.Connection, date: str
+) -> None:
+    """Red without jobs_due_date: the claim would take the row and fail to read it, for ever."""
+    with pytest.raises(psycopg.errors.CheckViolation, match="jobs_due_date"):
+        a_job(connection, available_at=date)
+
+
+@pytest.mark.parametrize("action", [Action.RETRIED, Action.RELEASED])
+def test_the_largest_count_stops_no_claim(connection: psycopg.Connection, action: Action) -> None:
+    """Red when the count overflows: nothing of the queue would be claimed any more."""
+    worker, most = a_worker(connection), 2**31 - 1
+    full = a_job(connection, attempt=most, excused=most, losses=most)
+    ordinary = a_job(connection)
+
+    claimed = claim_some(connection, worker)
+    settle_some(connection, worker, claimed, action)
+
+    assert [job.id for job in claimed] == [full, ordinary]
+    assert job_row(connection, full)["state"] == "available"
+    assert job_row(connection, full)["excused"] == most

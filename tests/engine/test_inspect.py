@@ -112,6 +112,16 @@ def test_a_payload_nested_deeply_by_sql_does_not_hide_the_page(
     assert [job.id for job in page.jobs] == [job_id]
 
 
+def test_a_number_longer_than_python_reads_does_not_hide_the_page(
+    connection: psycopg.Connection,
+) -> None:
+    a_job(connection, payload='{"n": ' + "9" * 5000 + "}")
+
+    (job,) = run(connection, list_page(DEFAULT_TENANT)).jobs
+
+    assert len(job.payload) > 5000
+
+
 def test_jobs_are_counted_by_queue_and_standing(connection: psycopg.Connection) -> None:
     a_job(connection)
     a_job(connection, attempt=1)
@@ -192,7 +202,7 @@ def test_a_requeue_takes_back_the_wish_to_cancel(connection: psycopg.Connection)
 
 def test_a_waiting_job_is_only_made_due(connection: psycopg.Connection) -> None:
     worker = a_worker(connection)
-    job_id = a_job(connection, attempt=2, available_at="infinity")
+    job_id = a_job(connection, attempt=2, available_at="9000-01-01")
 
     run(connection, requeue(DEFAULT_TENANT, job_id))
 

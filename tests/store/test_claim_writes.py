@@ -68,7 +68,7 @@ def test_an_empty_claim_writes_no_wal(database: str) -> None:
     """Red when the claim locks its worker's row, or a queue's, before it has found a job."""
     with psycopg.connect(database, autocommit=True) as owner:
         worker = a_worker(owner)
-        a_job(owner, available_at="infinity")
+        a_job(owner, available_at="9000-01-01")
         a_job(owner, kind="somebody.elses")
         a_job(owner, state="running")
     with psycopg.connect(as_engine(database), autocommit=True) as session:

@@ -227,6 +227,6 @@ def _read_job(row: tuple[Any, ...]) -> Job:
 def _read_json(text: str) -> object:
     try:
         return json.loads(text)
-    except RecursionError:
-        # Nested deeper than Python reads: one such row must not hide its page.
+    except (RecursionError, ValueError):
+        # Nested deeper, or a number longer, than Python reads: one row must not hide its page.
         return text

@@ -270,7 +270,8 @@ me AS MATERIALIZED (
 )
 UPDATE relevo.jobs AS j
 SET state = 'running',
-    attempt = j.attempt + 1,
+    -- Whatever somebody wrote into a count: one row must not make the statement overflow.
+    attempt = least(j.attempt, 2147483646) + 1,
     worker = %(worker)s::bigint,
     started_at = clock_timestamp(),
     waiting_key = NULL
@@ -362,7 +363,10 @@ settled AS (
             ELSE j.available_at
         END,
         worker = NULL,
-        excused = j.excused + CASE WHEN h.action IN ('snoozed', 'released') THEN 1 ELSE 0 END,
+        excused = CASE
+            WHEN h.action IN ('snoozed', 'released') THEN least(j.excused, j.attempt - 1) + 1
+            ELSE j.excused
+        END,
         cancel_requested_at = NULL,
         last_error = coalesce(h.error, j.last_error)
     FROM held AS h
@@ -435,7 +439,7 @@ lost AS (
         available_at = least(j.available_at, clock_timestamp()),
         worker = NULL,
         cancel_requested_at = NULL,
-        losses = j.losses + 1,
+        losses = least(j.losses, j.attempt - 1) + 1,
         last_error = 'worker lost'
     FROM held AS h
     WHERE j.tenant_id = ANY (ARRAY[h.tenant_id])
@@ -544,7 +548,7 @@ WITH released AS (
         available_at = least(j.available_at, clock_timestamp()),
         worker = NULL,
         cancel_requested_at = NULL,
-        excused = j.excused + 1
+        excused = least(j.excused, j.attempt - 1) + 1
     WHERE j.live
       AND j.worker = %(worker)s::bigint
       AND j.id <> ALL (%(known)s::bigint[])

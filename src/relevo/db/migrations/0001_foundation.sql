@@ -96,7 +96,9 @@ CREATE TABLE relevo.jobs (
     CONSTRAINT jobs_finished_at CHECK (live = (finished_at IS NULL)),
     CONSTRAINT jobs_held_by_worker CHECK ((state = 'running') = (worker IS NOT NULL)),
     CONSTRAINT jobs_one_key CHECK (num_nonnulls(waiting_key, live_key, key) <= 1),
-    CONSTRAINT jobs_key_expiry CHECK (key_expires_at IS NULL OR key IS NOT NULL)
+    CONSTRAINT jobs_key_expiry CHECK (key_expires_at IS NULL OR key IS NOT NULL),
+    -- A date that clients cannot read (infinity, the years BC) would stop every claim that met it.
+    CONSTRAINT jobs_due_date CHECK (available_at >= '0001-01-03 00:00+00' AND available_at < '9999-12-30 00:00+00')
 ) WITH (
     fillfactor = 50,
     autovacuum_vacuum_scale_factor = 0,
