@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import click
 
+from relevo.cli.errors import PackageMissing
 from relevo.cli.language import gettext as _
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -59,16 +60,29 @@ class Late:
         name: What people type.
         target: Where it is, as ``package.module:attribute``.
         summary: One line for the list of commands, in English; translated when shown.
+        extra: What brings the packages that it needs besides, such as ``relevo[demo]``.
     """
 
     name: str
     target: str
     summary: str
+    extra: str | None = None
 
     def load(self) -> click.Command:
-        """Import the command."""
+        """Import the command.
+
+        Raises:
+            PackageMissing: A package of its extra is not installed.
+        """
         module, _colon, attribute = self.target.partition(":")
-        found = getattr(importlib.import_module(module), attribute)
+        try:
+            found = getattr(importlib.import_module(module), attribute)
+        except ModuleNotFoundError as missing:
+            package = (missing.name or "").partition(".")[0]
+            # A module of its own that is not there is a defect, and no extra mends it.
+            if self.extra is None or package in {"relevo", module.partition(".")[0]}:
+                raise
+            raise PackageMissing(command=self.name, package=package, extra=self.extra) from missing
         if not isinstance(found, click.Command):
             raise TypeError(self.target)
         return found

@@ -81,3 +81,12 @@ class ApplicationNotFound(RelevoError):
         "%(app)r is no application: %(reason)s; name it like package.module:attribute, "
         "where the attribute is a Relevo object"
     )
+
+
+class PackageMissing(RelevoError):
+    """The command needs packages that only an extra brings."""
+
+    template = (
+        "`relevo %(command)s` needs a package that is not installed (%(package)s); "
+        "run: pip install '%(extra)s'"
+    )

@@ -11,7 +11,10 @@ PACKAGE: Final = "relevo_apps.evaluations"
 
 COMMANDS: Final = (
     Late(
-        "demo", f"{PACKAGE}.demo.command:demo", "Show the main job whole, on a database of its own."
+        "demo",
+        f"{PACKAGE}.demo.command:demo",
+        "Show the main job whole, on a database of its own.",
+        extra="relevo[demo]",
     ),
     Late("people", f"{PACKAGE}.commands.people:people", "Import the people of an organisation."),
     Late(
