@@ -37,9 +37,16 @@ class HandlerPools:
         with self._gate:
             if self._sync is None:
                 self._sync = ConnectionPool(
-                    self._dsn, min_size=0, max_size=self._size, timeout=self._wait, open=True
+                    self._dsn,
+                    min_size=0,
+                    max_size=self._size,
+                    timeout=self._wait,
+                    open=True,
+                    # One that was cut while it lay idle must not cost its next user an attempt.
+                    check=ConnectionPool.check_connection,
                 )
-        with self._sync.connection() as connection:
+        # The inner block refuses a commit of the handler's own, which would leave its end out.
+        with self._sync.connection() as connection, connection.transaction():
             yield connection
 
     @asynccontextmanager
@@ -48,11 +55,16 @@ class HandlerPools:
         async with self._async_gate:
             if self._async is None:
                 pool: AsyncConnectionPool[psycopg.AsyncConnection] = AsyncConnectionPool(
-                    self._dsn, min_size=0, max_size=self._size, timeout=self._wait, open=False
+                    self._dsn,
+                    min_size=0,
+                    max_size=self._size,
+                    timeout=self._wait,
+                    open=False,
+                    check=AsyncConnectionPool.check_connection,
                 )
                 await pool.open()
                 self._async = pool
-        async with self._async.connection() as connection:
+        async with self._async.connection() as connection, connection.transaction():
             yield connection
 
     def close_sync(self) -> None:

@@ -147,20 +147,22 @@ class JobTransaction:
 
     @contextmanager
     def _open(self) -> Generator[psycopg.Connection]:
-        hold = self._hold
+        hold, ending = self._hold, False
         with hold.pools.sync_transaction() as connection:
             run(connection, set_tenant(hold.job.tenant_id))
             yield connection
             if self._completes:
                 run(connection, hold.completion())
-        hold.completed = hold.completed or self._completes
+                ending = True
+        hold.completed = hold.completed or ending
 
     @asynccontextmanager
     async def _open_async(self) -> AsyncGenerator[psycopg.AsyncConnection]:
-        hold = self._hold
+        hold, ending = self._hold, False
         async with hold.pools.async_transaction() as connection:
             await run_async(connection, set_tenant(hold.job.tenant_id))
             yield connection
             if self._completes:
                 await run_async(connection, hold.completion())
-        hold.completed = hold.completed or self._completes
+                ending = True
+        hold.completed = hold.completed or ending
