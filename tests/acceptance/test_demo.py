@@ -14,6 +14,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from relevo.db.embedded.binaries import locate
 
@@ -146,6 +147,25 @@ def test_a_given_server_keeps_nothing_of_the_demo(temporary: Path, server: str):
     assert "It adds up: 40 = " in ended.stdout
     assert databases(server) == []
     assert list(temporary.iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_kept_demo_does_not_repeat_the_servers_password(temporary: Path, server: str, form: str):
+    """Mechanism: the socket asks for no password, so any will do, and none may be shown."""
+    dsn = make_conninfo(server, password="s3cr3t p4ss")
+
+    ended = relevo(temporary, "demo", "--size", "10", "--keep", "-o", form, RELEVO_DSN=dsn)
+    (name,) = databases(server)
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+    assert ended.returncode == 0, ended.stderr
+    assert "p4ss" not in ended.stdout + ended.stderr
+    assert name in ended.stdout + ended.stderr
+    if form == "json":
+        said = conninfo_to_dict(json.loads(ended.stdout)["dsn"])
+        assert said == {**conninfo_to_dict(server), "dbname": name}
+    assert "PGPASSWORD" in ended.stderr
 
 
 def test_the_number_of_statements_does_not_depend_on_the_people(temporary: Path, server: str):

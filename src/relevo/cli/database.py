@@ -18,7 +18,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from relevo.api import perform
 from relevo.cli.errors import DatabaseUnreachable, RoleNotAllowed, UnreadableDsn
@@ -30,6 +30,7 @@ from relevo.db.session import set_tenant
 VARIABLES: Final = ("RELEVO_DSN", "DATABASE_URL")
 LISTEN_VARIABLE: Final = "RELEVO_LISTEN_DSN"
 
+_SECRETS: Final = {"password", "sslpassword", "oauth_client_secret"}
 _DRIVER: Final = re.compile(r"^postgres(ql)?\+\w+://")
 
 
@@ -38,7 +39,7 @@ class Database:
     """Where a command works.
 
     Attributes:
-        dsn: The connection string, password included; show `address` instead.
+        dsn: The connection string, password included; show `address` or `shown_dsn` instead.
         listen_dsn: A direct connection for LISTEN; None means the same, "" means none.
         embedded: The embedded server, where there is one.
     """
@@ -51,6 +52,17 @@ class Database:
     def address(self) -> str:
         """User, host, port and database, fit to be shown."""
         return redact(self.dsn)
+
+    @property
+    def shown_dsn(self) -> str:
+        """The connection string as it may be shown: whoever uses it brings the password.
+
+        An embedded server's has none, and is answered as it is.
+        """
+        parts = conninfo_to_dict(self.dsn)
+        if not parts.keys() & _SECRETS:
+            return self.dsn
+        return make_conninfo("", **{k: v for k, v in parts.items() if k not in _SECRETS})
 
     @contextmanager
     def connect(

@@ -21,7 +21,7 @@ def show_end(shell: Shell, place: Place, figures: Figures, cycle: str, seconds: 
         cycle: The name of its cycle.
         seconds: How long everything took.
     """
-    kept = place.database.dsn if place.is_kept else None
+    kept = place.database.shown_dsn if place.is_kept else None
     if shell.out.as_json:
         shell.out.json(
             {
@@ -76,6 +76,8 @@ def _show_figures(shell: Shell, figures: Figures, seconds: float) -> None:
 def _show_ways(shell: Shell, place: Place, dsn: str, cycle: str) -> None:
     say, quoted = shell.out.note, shlex.quote(dsn)
     say(_("The database is kept: %(dsn)s") % {"dsn": dsn})
+    if dsn != place.database.dsn:
+        say(_("Its password is not shown; give it in PGPASSWORD or a password file."))
     say(_("Look further:"))
     say(f"  RELEVO_DSN={quoted} relevo cycle status {cycle} --people")
     say(f"  RELEVO_DSN={quoted} relevo jobs list")
