@@ -1,5 +1,6 @@
 """Answers reach their rows though a batch is refused, and never hold each other up."""
 
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -85,6 +86,36 @@ def test_a_row_that_refuses_its_end_for_good_does_not_hold_up_the_others(
         for _ in range(3):
             job = good.enqueue(owner)
             wait_until(lambda job=job: job_row(owner, job.id)["state"] == "completed", 5)
+
+
+def test_a_row_that_somebody_has_locked_does_not_hold_up_the_others(
+    database: str, owner: psycopg.Connection
+) -> None:
+    """Red when the settle waits for the row: a transaction left open would stop the worker."""
+    app, go = Relevo(), threading.Event()
+
+    @app.job("test.locked")
+    def locked(ctx: Context) -> str:
+        go.wait(20)
+        return "kept"
+
+    @app.job("test.good")
+    async def good(ctx: Context) -> None:
+        """Nothing."""
+
+    held = locked.enqueue(owner)
+    with running(app, database), psycopg.connect(database) as holder:
+        wait_until(lambda: job_row(owner, held.id)["attempt"])
+        holder.execute("SELECT FROM relevo.jobs WHERE id = %s FOR UPDATE", [held.id])
+        go.set()
+        with owner.transaction():
+            good.enqueue_many(owner, [{}] * 50)
+        done = "SELECT count(*) FROM relevo.jobs WHERE state = 'completed'"
+        wait_until(lambda: value(owner, done) == 50, 10)
+        holder.rollback()
+        wait_until(lambda: value(owner, done) == 51, 10)
+
+    assert job_row(owner, held.id)["result"] == "kept"
 
 
 def test_a_batch_that_met_a_broken_connection_is_written_though_nothing_follows(

@@ -7,6 +7,7 @@ never lost while its lease lives.
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -27,6 +28,12 @@ BATCH: Final = 500
 GATHER: Final = 0.002
 RETRY_AFTER: Final = 0.2
 
+LOCK_TIMEOUT: Final = 0.3
+"""The server ends a settle that waits so many seconds for a row that somebody has locked."""
+
+LOCKED_AGAIN: Final = 2.0
+"""After so many seconds rows that were locked are tried again; others are written meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -46,6 +53,8 @@ class Settler:
         self._settled = settled
         self._waiting: deque[Answer] = deque()
         self._writing: list[Answer] = []
+        self._locked: list[Answer] = []
+        self._locked_at = 0.0
         self._is_repeated = False
         self.count: int = 0
 
@@ -57,18 +66,20 @@ class Settler:
     @property
     def backlog(self) -> int:
         """How many answers are not written yet."""
-        return len(self._waiting) + len(self._writing)
+        return len(self._waiting) + len(self._writing) + len(self._locked)
 
     def job_ids(self) -> Iterable[int]:
         """Answer the jobs whose answers are not written yet."""
-        return [answer.settlement.job_id for answer in (*self._waiting, *self._writing)]
+        answers = (*self._waiting, *self._writing, *self._locked)
+        return [answer.settlement.job_id for answer in answers]
 
     async def run(self, pulse: Pulse) -> None:
         """Write batches for ever."""
         while True:
             pulse.beat()
             # Not only what waits: a batch that could not be written yet is still to be written.
-            if not self.backlog:
+            self._take_locked()
+            if not self._waiting and not self._writing:
                 await self._signal.wait(timeout=1.0)
                 continue
             if len(self._waiting) < BATCH // 10:
@@ -78,7 +89,16 @@ class Settler:
     async def flush(self) -> None:
         """Write everything that waits, while the server can be reached."""
         while self.backlog:
-            await self._write_next()
+            self._take_locked()
+            if self._waiting or self._writing:
+                await self._write_next()
+            else:
+                await asyncio.sleep(RETRY_AFTER)
+
+    def _take_locked(self) -> None:
+        if self._locked and time.monotonic() - self._locked_at > LOCKED_AGAIN:
+            self._waiting.extend(self._locked)
+            self._locked = []
 
     async def _write_next(self) -> None:
         if not self._writing:
@@ -90,10 +110,14 @@ class Settler:
         try:
             await self._write(self._writing)
         except psycopg.Error as error:
-            if is_transient(error):
+            is_locked = isinstance(error, psycopg.errors.LockNotAvailable)
+            if is_transient(error) and not is_locked:
                 await self._wait_after(error)
                 return
-            _LOG.warning("a batch of answers was refused, writing it row by row: %s", error)
+            if not is_locked:
+                _LOG.warning(
+                    "a batch of answers was refused, writing it row by row: %s", _one_line(error)
+                )
             await self._write_singly()
         self._writing = []
         self._settled.set()
@@ -102,13 +126,25 @@ class Settler:
         while self._writing:
             answer = self._writing[0]
             try:
+                # What the batch wrote before it was refused is written already.
+                self._is_repeated = True
                 await self._write([answer])
+            except psycopg.errors.LockNotAvailable:
+                self._keep_locked(answer)
             except psycopg.Error as error:
                 if is_transient(error):
                     await self._wait_after(error)
                     continue
                 await self._write_plainly(_unwritable(answer, error))
             self._writing.pop(0)
+
+    def _keep_locked(self, answer: Answer) -> None:
+        """Let the others pass: whoever holds the row may hold it for long."""
+        _LOG.warning(
+            "job %s is locked by another transaction, its answer waits", answer.settlement.job_id
+        )
+        self._locked.append(answer)
+        self._locked_at = time.monotonic()
 
     async def _write_plainly(self, answer: Answer) -> None:
         try:

@@ -28,7 +28,7 @@ from relevo.loops.heartbeat import Heartbeat
 from relevo.loops.listener import Listener
 from relevo.loops.rescuer import Rescuer
 from relevo.loops.settings import WorkerSettings
-from relevo.loops.settler import Settler
+from relevo.loops.settler import LOCK_TIMEOUT, Settler
 from relevo.loops.signals import Signal
 from relevo.loops.supervise import Pulse, supervise
 from relevo.model.kind import Registry
@@ -108,7 +108,7 @@ class Worker:
         settings, kinds = self._settings, self._registry.names()
         loop = asyncio.get_running_loop()
         changed, woken, answered = Signal(loop), Signal(loop), Signal(loop)
-        settler_connection = EngineConnection(self._dsn("settle"))
+        settler_connection = EngineConnection(self._dsn("settle", lock_timeout=LOCK_TIMEOUT))
         claim_connection = EngineConnection(self._dsn("claim", CLAIM_TIMEOUT))
         rescue_connection = EngineConnection(self._dsn("rescue"))
         settler = Settler(settler_connection, answered, changed)
@@ -235,10 +235,14 @@ class Worker:
         if self._settings.drain:
             self.ask_to_stop()
 
-    def _dsn(self, purpose: str, timeout: float | None = None) -> str:
+    def _dsn(
+        self, purpose: str, timeout: float | None = None, lock_timeout: float | None = None
+    ) -> str:
         settings = dict(ENGINE_SETTINGS)
         if timeout is not None:
             settings["statement_timeout"] = f"{timeout:.3f}s"
+        if lock_timeout is not None:
+            settings["lock_timeout"] = f"{lock_timeout:.3f}s"
         name = f"relevo {purpose} {self._settings.name}"[:63]
         return with_session(
             self._settings.dsn, role=WORKER_ROLE, settings=settings, application_name=name
