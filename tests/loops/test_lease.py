@@ -27,11 +27,6 @@ from workers import (
 
 pytestmark = pytest.mark.core
 
-POOL_LENDS_DEAD_CONNECTIONS = pytest.mark.xfail(
-    reason="relevo.db.pools lends a connection without looking whether the server ended it",
-    strict=True,
-)
-
 
 @pytest.fixture
 def owner(database: str) -> Iterator[psycopg.Connection]:
@@ -217,7 +212,6 @@ def test_a_job_handed_back_before_its_turn_is_not_started_after_all(
     assert (row["state"], row["excused"]) == ("available", 1)
 
 
-@POOL_LENDS_DEAD_CONNECTIONS
 def test_a_worker_outlives_a_database_that_is_away_for_a_while(
     server: str, database: str, owner: psycopg.Connection
 ) -> None:
@@ -298,7 +292,7 @@ def test_a_claim_whose_answer_was_lost_is_handed_back_uncharged(
         "rescue",
         "heartbeat",
         "listen",
-        pytest.param("handlers", marks=POOL_LENDS_DEAD_CONNECTIONS),
+        "handlers",
     ],
 )
 def test_a_worker_goes_on_when_any_of_its_connections_is_cut(
