@@ -5,6 +5,7 @@ wait early.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -20,6 +21,8 @@ from relevo.loops.settings import WorkerSettings
 from relevo.loops.settler import Settler
 from relevo.loops.signals import Signal
 from relevo.loops.supervise import Pulse
+
+_LOG: Final = logging.getLogger("relevo.worker")
 
 BATCH: Final = 500
 GATHER: Final = 0.01
@@ -79,6 +82,8 @@ class Claimer:
                 continue
             if not await self._claim_all(worker):
                 await self._idle(worker, pulse)
+        # Now or never: a claim that commits later than this is rescued, as lost.
+        await self._resolve_doubt(self._heartbeat.worker, at_once=True)
 
     async def _has_slots(self) -> bool:
         free = self._handlers.free
@@ -109,14 +114,17 @@ class Claimer:
             # The claim may have been committed, its answer lost; see _resolve_doubt.
             self._doubtful = (worker, time.monotonic() + CLAIM_TIMEOUT)
             raise
-        if jobs:
+        if jobs and self._heartbeat.worker == worker:
             self._handlers.start(worker, queue, jobs)
+        elif jobs:
+            # The process slept: the session has ended, and these jobs are others' by now.
+            _LOG.warning("session %s ended during a claim, its jobs are not started", worker)
         return len(jobs)
 
-    async def _resolve_doubt(self, worker: int) -> None:
-        if self._doubtful is None or time.monotonic() < self._doubtful[1]:
+    async def _resolve_doubt(self, worker: int | None, *, at_once: bool = False) -> None:
+        if self._doubtful is None or not (at_once or time.monotonic() >= self._doubtful[1]):
             return
-        if self._doubtful[0] == worker:
+        if worker is not None and self._doubtful[0] == worker:
             # No claim is under way here, so what is held and not known was lost on the way.
             known = [*self._handlers.job_ids(), *self._settler.job_ids()]
             await self._connection.run(session.hand_back_unknown(worker, known))
@@ -129,7 +137,7 @@ class Claimer:
             self._idle_for = worker
             if await self._claim_all(worker):
                 return
-        if not self._handlers.running and not self._settler.backlog:
+        if not (self._handlers.running or self._settler.backlog or self._doubtful):
             self._on_idle()
         pulse.beat()
         await self._woken.wait(timeout=self._settings.poll.total_seconds())
