@@ -16,7 +16,12 @@ from cycle_factory import (
     until,
 )
 
+from relevo import Cancel
 from relevo.db.drivers import run
+from relevo.engine.jobs.claim import START as START_OF_WALK
+from relevo.engine.jobs.claim import claim
+from relevo.engine.jobs.settle import settle
+from relevo.model import settlement
 from relevo_apps.evaluations import service
 from relevo_apps.evaluations.errors import CycleNotActive, RecallRefused
 from relevo_apps.evaluations.model.cycles import CycleState, Dispatch
@@ -122,6 +127,29 @@ def test_an_activation_calls_off_the_stop_of_what_is_still_being_sent(worker):
     assert worker.execute(
         "SELECT state, attempt, cancel_requested_at FROM relevo.jobs WHERE worker IS NOT NULL"
     ).fetchall() == [("running", 1, None)]
+
+
+def test_a_delivery_that_saw_the_draft_is_made_again_after_the_next_activation(database):
+    """Red when its cancel counts: the person would never hear of the active cycle."""
+    with as_role(database) as owner:
+        cycle = an_active_cycle(owner)
+        (session,) = owner.execute(
+            "INSERT INTO relevo.workers (name, queues, kinds, concurrency, version, expires_at)"
+            " VALUES ('w', '{mail}', '{}', 1, '0', now() + interval '1 minute') RETURNING id"
+        ).fetchone()
+        (queue,) = owner.execute(
+            "UPDATE relevo.jobs SET available_at = now() RETURNING queue"
+        ).fetchone()
+        (job,), _ = run(owner, claim(session, queue, ["cycle.dispatched"], 1, START_OF_WALK))
+        run(owner, recall(cycle))
+        run(owner, activation(cycle))
+
+        answer = settlement.settle_answer(None, job, Cancel("the cycle is a draft"), None)
+        run(owner, settle(session, {job.id: queue}, [answer]))
+
+        assert owner.execute(
+            "SELECT state, available_at > now() FROM relevo.jobs WHERE id = %s", [job.id]
+        ).fetchone() == ("available", True)
 
 
 def test_a_failed_notification_gets_all_its_starts_again_and_keeps_its_count(worker):

@@ -313,6 +313,25 @@ def test_a_cancel_that_was_asked_for_wins_over_going_back(
     assert (row["state"], row["cancel_requested_at"]) == ("cancelled", None)
 
 
+def test_a_handlers_cancel_from_before_a_requeue_does_not_count(
+    connection: psycopg.Connection,
+) -> None:
+    """Red when it does: what was asked for again meanwhile would never be done."""
+    worker = a_worker(connection)
+    stale, own = a_job(connection), a_job(connection)
+    claimed = claim_some(connection, worker)
+    connection.execute(
+        "UPDATE relevo.jobs SET requeued_at = clock_timestamp() WHERE id = %s", [stale]
+    )
+
+    settled = settle_some(connection, worker, claimed, Action.CANCELLED, error="out of date")
+
+    assert settled == {stale: "available", own: "cancelled"}
+    row, (attempt,) = job_row(connection, stale), history(connection, stale)
+    assert (row["attempt"], row["excused"], row["live"]) == (1, 1, True)
+    assert (attempt["outcome"], attempt["error"]) == ("cancelled", "out of date")
+
+
 def test_a_cancel_that_comes_while_the_settle_waits_for_the_row_is_seen(database: str) -> None:
     """Red when the next state is decided from the snapshot, before the row is locked."""
     with psycopg.connect(database, autocommit=True) as owner:

@@ -338,6 +338,8 @@ held AS MATERIALIZED (
     SELECT
         i.*,
         CASE
+            -- It was asked for again after this start began: what the handler saw is out of date.
+            WHEN i.action = 'cancelled' AND j.requeued_at > j.started_at THEN 'available'
             WHEN i.action IN ('failed', 'cancelled') THEN i.action
             WHEN j.cancel_requested_at IS NOT NULL THEN 'cancelled'
             WHEN i.action = 'retried' AND j.attempt - j.excused >= j.max_attempts THEN 'failed'
@@ -359,12 +361,14 @@ settled AS (
         live = h.state = 'available',
         finished_at = CASE WHEN h.state <> 'available' THEN clock_timestamp() END,
         available_at = CASE
-            WHEN h.state = 'available' THEN clock_timestamp() + h.delay * interval '1 second'
-            ELSE j.available_at
+            WHEN h.state <> 'available' THEN j.available_at
+            WHEN h.action = 'cancelled' THEN greatest(j.available_at, clock_timestamp())
+            ELSE clock_timestamp() + h.delay * interval '1 second'
         END,
         worker = NULL,
         excused = CASE
-            WHEN h.action IN ('snoozed', 'released') THEN least(j.excused, j.attempt - 1) + 1
+            WHEN h.action IN ('snoozed', 'released')
+              OR (h.action = 'cancelled' AND h.state = 'available') THEN least(j.excused, j.attempt - 1) + 1
             ELSE j.excused
         END,
         cancel_requested_at = NULL,

@@ -47,10 +47,11 @@ revived AS (
         last_error = CASE WHEN job.live THEN job.last_error END,
         result = NULL,
         excused = CASE WHEN job.live THEN job.excused ELSE job.attempt END,
-        available_at = CASE
-            WHEN job.live THEN job.available_at
-            ELSE now() + make_interval(secs => %(hold_seconds)s::float8)
-        END,
+        losses = CASE WHEN job.live THEN job.losses ELSE 0 END,
+        available_at = now() + make_interval(secs => %(hold_seconds)s::float8),
+        -- A delivery under way may have seen the draft; its wish to cancel does not count any more.
+        requeued_at = clock_timestamp(),
+        requeued_by = %(actor)s::text,
         queue = CASE WHEN job.live THEN job.queue ELSE %(queue)s::text END,
         max_attempts = %(max_attempts)s::integer,
         priority = CASE WHEN job.live THEN job.priority ELSE %(priority)s::smallint END,
