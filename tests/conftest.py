@@ -4,6 +4,7 @@
 """
 
 import os
+import signal
 import tempfile
 from collections.abc import Iterator
 from itertools import count
@@ -30,6 +31,10 @@ FAST = {
 }
 
 _numbers = count(1)
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so would every
+# process that a test starts and then interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def admin(server: str, statement: sql.Composed) -> None:
