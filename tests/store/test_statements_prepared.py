@@ -15,6 +15,7 @@ import pytest
 from relevo.db.statements import Statement, parse_statements
 from relevo.model.job import Attempt, ClaimedJob, Job
 from relevo.store.queues import QueueRow
+from relevo.store.tenants import Tenant
 from relevo.store.workers import WorkerRow
 
 pytestmark = pytest.mark.core
@@ -40,6 +41,7 @@ READ_AS = {
     ("relevo/store/attempts.sql", "list_attempts"): Attempt,
     ("relevo/store/workers.sql", "list_workers"): WorkerRow,
     ("relevo/store/queues.sql", "list_queues"): QueueRow,
+    ("relevo/store/tenants.sql", "list_tenants"): Tenant,
 }
 
 # Statements whose rows are taken apart by hand: the types of the columns that the code unpacks.
@@ -67,6 +69,9 @@ UNPACKED = {
     ("relevo/store/workers.sql", "read_clock"): [float, float],
     ("relevo/store/queues.sql", "pause_queue"): [datetime],
     ("relevo/store/tenants.sql", "find_tenant"): [UUID, str],
+    ("relevo/store/tenants.sql", "insert_tenant"): [UUID],
+    ("relevo/store/tenants.sql", "list_tenants"): [UUID, str, str, datetime],
+    ("relevo/store/tenants.sql", "insert_tenant"): [UUID],
 }
 
 # JSON crosses the driver as text, so the column is text where the field may be anything.
