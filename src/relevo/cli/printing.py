@@ -20,6 +20,12 @@ from uuid import UUID
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _GAP: Final = "  "
 
+_SHORT: Final = 14
+"""A column that needs no more is never broken: ids, states, numbers."""
+
+_NARROWEST: Final = 14
+"""A longer column is broken down to this, and no further."""
+
 
 class Progress(Protocol):
     """A bar that is told how far the work is."""
@@ -104,21 +110,57 @@ class Printer:
 
             yield show
 
-    @staticmethod
-    def _drawn(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def _drawn(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         # rich is heavy and drawn things are for people: only a terminal pays for it.
         from rich.box import SIMPLE_HEAD  # noqa: PLC0415
+        from rich.cells import cell_len  # noqa: PLC0415
         from rich.console import Console  # noqa: PLC0415
         from rich.table import Table  # noqa: PLC0415
         from rich.text import Text  # noqa: PLC0415
 
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        for column in columns:
-            # Only the last column, the longest, may break its lines.
-            table.add_column(Text(column), no_wrap=column != columns[-1], overflow="fold")
+        console = Console(file=sys.stdout)
+        natural = [max(map(cell_len, column)) for column in zip(columns, *rows, strict=True)]
+        widths = share_width(natural, console.width - len(_GAP) * (len(columns) - 1))
+        if widths is None:
+            self._listed(columns, rows)
+            return
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+        for column, width in zip(columns, widths, strict=True):
+            table.add_column(Text(column), width=width, overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))
-        Console(file=sys.stdout).print(table)
+        console.print(table)
+
+    def _listed(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Write each row as the fields of one thing: a table would not fit."""
+        for place, row in enumerate(rows):
+            if place:
+                print()
+            self.fields({name: cell or None for name, cell in zip(columns, row, strict=True)})
+
+
+def share_width(natural: Sequence[int], width: int) -> list[int] | None:
+    """Share the width of a terminal among columns; nothing is cut, long ones break their lines.
+
+    Args:
+        natural: How wide each column would be without a break.
+        width: What there is for all of them.
+
+    Returns:
+        How wide each becomes, or None where they cannot stand side by side.
+    """
+    if sum(natural) <= width:
+        return list(natural)
+    least = [each if each <= _SHORT else _NARROWEST for each in natural]
+    if sum(least) > width:
+        return None
+    shared, left = least, width - sum(least)
+    while left:
+        # The rest goes where most is missing, one place at a time.
+        neediest = max(range(len(shared)), key=lambda place: natural[place] - shared[place])
+        shared[neediest] += 1
+        left -= 1
+    return shared
 
 
 def clean(text: str) -> str:
