@@ -71,7 +71,6 @@ UNPACKED = {
     ("relevo/store/tenants.sql", "find_tenant"): [UUID, str],
     ("relevo/store/tenants.sql", "insert_tenant"): [UUID],
     ("relevo/store/tenants.sql", "list_tenants"): [UUID, str, str, datetime],
-    ("relevo/store/tenants.sql", "insert_tenant"): [UUID],
 }
 
 # JSON crosses the driver as text, so the column is text where the field may be anything.
