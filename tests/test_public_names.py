@@ -37,6 +37,7 @@ PUBLIC = {
     "Translator",
     "Worker",
     "WorkerSettings",
+    "add_tenant",
     "load_statements",
     "migrate",
     "perform",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from relevo.db.statements import Statement, load_statements
     from relevo.engine.jobs.context import Context
     from relevo.engine.jobs.enqueue import wake
-    from relevo.engine.tenants import resolve_tenant
+    from relevo.engine.tenants import add_tenant, resolve_tenant
     from relevo.errors import RelevoError
     from relevo.i18n import Translator, translator
     from relevo.loops.settings import WorkerSettings
@@ -65,6 +65,7 @@ __all__ = [
     "Translator",
     "Worker",
     "WorkerSettings",
+    "add_tenant",
     "load_statements",
     "migrate",
     "perform",
@@ -85,7 +86,7 @@ _ROOMS: Final = {
     "relevo.db.statements": ("Statement", "load_statements"),
     "relevo.engine.jobs.context": ("Context",),
     "relevo.engine.jobs.enqueue": ("wake",),
-    "relevo.engine.tenants": ("resolve_tenant",),
+    "relevo.engine.tenants": ("add_tenant", "resolve_tenant"),
     "relevo.errors": ("RelevoError",),
     "relevo.i18n": ("Translator", "translator"),
     "relevo.loops.settings": ("WorkerSettings",),

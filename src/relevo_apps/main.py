@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from relevo.cli import Late, build_cli
+from relevo.cli import Late, build_cli, read_tenancy
 from relevo_apps.evaluations import commands as evaluations
 
 if TYPE_CHECKING:
@@ -23,11 +23,14 @@ CATALOGUES: Final[tuple[str, ...]] = (evaluations.PACKAGE,)
 
 @cache
 def application() -> "Relevo":
-    """Answer the application with the kinds of every business."""
+    """Answer the application with the kinds of every business.
+
+    RELEVO_TENANTS says whether it is for one tenant or for many, as the installation is.
+    """
     from relevo import Relevo  # noqa: PLC0415 -- --help must not import the engine
     from relevo_apps.evaluations import jobs  # noqa: PLC0415 -- the same
 
-    app = Relevo()
+    app = Relevo(tenants=read_tenancy())
     jobs.declare_notifications(app, scale=jobs.backoff_scale())
     return app
 

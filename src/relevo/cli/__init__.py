@@ -9,6 +9,7 @@ from relevo.cli.exits import Exit, register_exit
 from relevo.cli.language import gettext, ngettext
 from relevo.cli.main import build_cli
 from relevo.cli.shell import Shell, options, pass_shell
+from relevo.cli.tenancy import read_tenancy
 
 __all__ = [
     "Duration",
@@ -23,5 +24,6 @@ __all__ = [
     "option",
     "options",
     "pass_shell",
+    "read_tenancy",
     "register_exit",
 ]

@@ -15,6 +15,7 @@ from relevo.cli.language import gettext as _
 from relevo.cli.language import ngettext
 from relevo.cli.ready import describe
 from relevo.cli.shell import Shell, options, pass_shell
+from relevo.cli.tenancy import VARIABLE as TENANCY
 from relevo.db.dsn import with_session
 from relevo.db.identity import Mode, adopt, check_identity, set_mode
 from relevo.db.migrate import (
@@ -44,7 +45,8 @@ def db() -> None:
 @option(
     "--tenants",
     type=click.Choice([mode.value for mode in Mode]),
-    help="Whether there is one tenant, never mentioned, or many.",
+    envvar=TENANCY,
+    help="Whether there is one tenant, never mentioned, or many; else RELEVO_TENANTS.",
 )
 @_environment
 @options()

@@ -90,3 +90,20 @@ class PackageMissing(RelevoError):
         "`relevo %(command)s` needs a package that is not installed (%(package)s); "
         "run: pip install '%(extra)s'"
     )
+
+
+class UnknownTenancy(RelevoError):
+    """The environment says neither one tenant nor many."""
+
+    template = "RELEVO_TENANTS is %(value)r, and it has to be single or multi; correct it"
+
+
+class TenancyDiffers(RelevoError):
+    """The application is for one tenant and the installation for many, or the other way round."""
+
+    template = (
+        "the application's mode of tenants is %(application)s and the installation's is "
+        "%(installation)s; set RELEVO_TENANTS=%(installation)s (in an application of your own, "
+        "Relevo(tenants='%(installation)s')), or change the installation with "
+        "`relevo db init --tenants %(application)s`"
+    )

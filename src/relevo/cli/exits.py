@@ -24,6 +24,8 @@ class Exit(IntEnum):
 _EXITS: Final[dict[str, Exit]] = {
     "relevo.engine.tenants.TenantNotFound": Exit.NOT_FOUND,
     "relevo.engine.tenants.TenantNotNamed": Exit.USAGE,
+    "relevo.engine.tenants.TenantExists": Exit.CONFLICT,
+    "relevo.engine.tenants.OneTenantOnly": Exit.CONFLICT,
     "relevo.engine.jobs.errors.JobNotFound": Exit.NOT_FOUND,
     "relevo.engine.jobs.errors.JobHeld": Exit.CONFLICT,
     "relevo.engine.jobs.errors.KeyHeld": Exit.CONFLICT,
@@ -31,6 +33,8 @@ _EXITS: Final[dict[str, Exit]] = {
     "relevo.cli.errors.ApplicationNotFound": Exit.USAGE,
     "relevo.cli.errors.DatabaseUnreachable": Exit.UNREACHABLE,
     "relevo.cli.errors.OtherDatabase": Exit.CONFLICT,
+    "relevo.cli.errors.TenancyDiffers": Exit.CONFLICT,
+    "relevo.cli.errors.UnknownTenancy": Exit.USAGE,
 }
 
 

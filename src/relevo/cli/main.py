@@ -30,6 +30,7 @@ COMMANDS: Final = (
     Late("up", "relevo.cli.worker:up", "Start everything in one process: server, schema, worker."),
     Late("worker", "relevo.cli.worker:worker", "Run jobs until a stop is asked for."),
     Late("jobs", "relevo.cli.jobs:jobs", "Look at jobs, and try them again."),
+    Late("tenants", "relevo.cli.tenants:tenants", "Add and list the tenants of an installation."),
     Late("db", "relevo.cli.db:db", "Prepare the database and say how it stands."),
     Late("doctor", "relevo.cli.doctor.command:doctor", "Check everything that delivery rests on."),
 )

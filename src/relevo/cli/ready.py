@@ -1,17 +1,23 @@
-"""Whether workers may deliver from a database: its schema and its identity."""
+"""Whether workers may deliver from a database: its schema, its identity and its tenants."""
 
 from collections.abc import Sequence
 
 from relevo.api import perform
+from relevo.app import Relevo
 from relevo.cli.database import Database
-from relevo.cli.errors import MigrationsPending, OtherDatabase, SchemaMissing
+from relevo.cli.errors import MigrationsPending, OtherDatabase, SchemaMissing, TenancyDiffers
 from relevo.db.dsn import WORKER_ROLE
-from relevo.db.identity import Identity, check_identity
+from relevo.db.identity import Identity, check_identity, read_mode
 from relevo.db.migrate import Line, MigrationState, migration_status
 
 
-def require_ready(database: Database, lines: Sequence[Line]) -> None:
+def require_ready(database: Database, lines: Sequence[Line], app: Relevo) -> None:
     """Refuse a database that a worker of this release must not deliver from.
+
+    Args:
+        database: Where the jobs are.
+        lines: The lines of migrations of this installation.
+        app: Whose jobs the worker would run.
 
     A migration that the database has and this release does not is no refusal: workers
     of two releases run side by side while one replaces the other.
@@ -20,14 +26,18 @@ def require_ready(database: Database, lines: Sequence[Line]) -> None:
         SchemaMissing: Nobody has migrated it.
         MigrationsPending: This release needs more than it has.
         OtherDatabase: It is a copy, or was pinned in another environment.
+        TenancyDiffers: One of the two is for one tenant, the other for many.
         DatabaseUnreachable: Nobody answers, or nobody is let in.
         RoleNotAllowed: The login may not work as a worker.
     """
     require_schema(database, lines)
     with database.connect(WORKER_ROLE) as connection:
         check = perform(connection, check_identity())
+        mode = perform(connection, read_mode())
     if not check.matches:
         raise OtherDatabase(pinned=describe(check.pinned), found=describe(check.found), check=check)
+    if app.tenants != mode.value:
+        raise TenancyDiffers(application=app.tenants, installation=mode.value)
 
 
 def require_schema(database: Database, lines: Sequence[Line]) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from relevo.app import Relevo
 from relevo.cli.database import Database
 from relevo.cli.declare import command, option
 from relevo.cli.durations import Duration
@@ -93,18 +94,20 @@ def _worker_options(function: F) -> F:
 @_worker_options
 @option("--drain", is_flag=True, help="Stop once nothing is due.")
 @pass_shell
-def worker(shell: Shell, /, *, drain: bool, **settings: Any) -> None:
+def worker(shell: Shell, /, *, named: str | None, drain: bool, **settings: Any) -> None:
     """Run jobs until a stop is asked for."""
+    app = shell.application(named)
     with shell.database() as database:
-        require_ready(database, shell.lines())
-        _serve(shell, database, drain=drain, **settings)
+        require_ready(database, shell.lines(), app)
+        _serve(shell, database, app, drain=drain, **settings)
 
 
 @command("up")
 @_worker_options
 @pass_shell
-def up(shell: Shell, /, **settings: Any) -> None:
+def up(shell: Shell, /, *, named: str | None, **settings: Any) -> None:
     """Start everything in one process: server, schema, worker."""
+    app = shell.application(named)
     with shell.database() as database:
         if database.embedded is not None:
             shell.out.note(_("PostgreSQL runs in %(root)s") % {"root": database.embedded.root})
@@ -112,15 +115,15 @@ def up(shell: Shell, /, **settings: Any) -> None:
         database.require()
         applied = migrate(database.dsn, shell.lines())
         shell.out.note(_("migrations applied now: %(count)d") % {"count": len(applied)})
-        require_ready(database, shell.lines())
-        _serve(shell, database, drain=False, **settings)
+        require_ready(database, shell.lines(), app)
+        _serve(shell, database, app, drain=False, **settings)
 
 
 def _serve(
     shell: Shell,
     database: Database,
+    app: Relevo,
     *,
-    named: str | None,
     queues: tuple[str, ...],
     concurrency: int,
     grace: timedelta,
@@ -129,7 +132,6 @@ def _serve(
     log_format: str,
     drain: bool,
 ) -> None:
-    app = shell.application(named)
     serving = WorkerSettings(
         dsn=database.dsn,
         listen_dsn=database.listen_dsn,

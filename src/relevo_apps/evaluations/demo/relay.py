@@ -31,7 +31,14 @@ _LOOK_EVERY: Final = 0.1
 _STOPS_WITHIN: Final = 40.0
 _STANDSTILL: Final = 60.0
 _TAIL: Final = 2000
-_OURS: Final = ("RELEVO_SMTP_", "RELEVO_MAIL_", "RELEVO_DSN", "RELEVO_LISTEN_DSN", "DATABASE_URL")
+_OURS: Final = (
+    "RELEVO_SMTP_",
+    "RELEVO_MAIL_",
+    "RELEVO_DSN",
+    "RELEVO_LISTEN_DSN",
+    "RELEVO_TENANTS",
+    "DATABASE_URL",
+)
 
 
 class WorkerEnded(RelevoError):
