@@ -18,7 +18,12 @@ from factories import (
     value,
 )
 from relevo.db.drivers import NotInTransaction, run
-from relevo.engine.jobs.rescue import end_expired_sessions, postpone_unserved, rescue_lost_jobs
+from relevo.engine.jobs.rescue import (
+    end_expired_sessions,
+    find_missing_sessions,
+    postpone_unserved,
+    rescue_lost_jobs,
+)
 from relevo.engine.jobs.session import close_session, hand_back_unknown, renew
 from relevo.model.settlement import Action
 from workers import query
@@ -172,6 +177,29 @@ def test_two_rescuers_at_once_share_the_sessions_and_take_no_job_twice(database:
     assert len(taken) == 3
     assert meanwhile == []
     assert query(database, "SELECT count(*) FROM relevo.attempts") == [(3,)]
+
+
+def test_the_job_and_the_sessions_that_exist_are_enough_to_recover_it(
+    connection: psycopg.Connection,
+) -> None:
+    """F-001. Red when a rescue needs the row that the end of a session leaves behind."""
+    living, gone = a_worker(connection), a_worker(connection, lease=-1)
+    kept = a_job(connection, state="running", worker=living)
+    lost = a_job(connection, state="running", worker=gone)
+    run(connection, end_expired_sessions())
+    connection.execute("DELETE FROM relevo.ended_workers")
+
+    missing = run(connection, find_missing_sessions())
+    rescued = run(connection, rescue_lost_jobs())
+
+    assert missing == [gone]
+    assert [job.id for job in rescued] == [lost]
+    assert job_row(connection, kept)["state"] == "running"
+
+
+def test_the_sessions_cannot_be_emptied_at_one_stroke(connection: psycopg.Connection) -> None:
+    with pytest.raises(psycopg.errors.ObjectInUse, match="sessions that still run"):
+        connection.execute("TRUNCATE relevo.workers")
 
 
 def test_a_job_that_somebody_has_locked_does_not_hold_up_the_rescue_of_the_others(

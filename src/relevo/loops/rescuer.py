@@ -13,12 +13,21 @@ from typing import Final
 
 from relevo.db.connect import EngineConnection
 from relevo.engine.jobs import session
-from relevo.engine.jobs.rescue import end_expired_sessions, postpone_unserved, rescue_lost_jobs
+from relevo.engine.jobs.rescue import (
+    end_expired_sessions,
+    find_missing_sessions,
+    postpone_unserved,
+    rescue_lost_jobs,
+)
 from relevo.loops.settings import WorkerSettings
 from relevo.loops.supervise import Pulse
 from relevo.model.job import JobState
 
 _LOG: Final = logging.getLogger("relevo.worker")
+
+
+MISSING_EVERY: Final = 20
+"""After so many leases sessions are looked for that jobs name and nobody knows: it is rare."""
 
 
 class Rescuer:
@@ -30,6 +39,7 @@ class Rescuer:
         self._connection = connection
         self._random = Random()  # noqa: S311 -- spreads the ticks, no secret
         self._hold_until = 0.0
+        self._missing_at = 0.0
         self._clock: tuple[float, float] | None = None
         self.rescued: int = 0
         self.postponed: int = 0
@@ -52,6 +62,10 @@ class Rescuer:
         self._clock = (clock, now)
         if now >= self._hold_until:
             await self._connection.run(end_expired_sessions())
+        if now >= self._missing_at:
+            self._missing_at = now + self._lease * MISSING_EVERY
+            if missing := await self._connection.run(find_missing_sessions()):
+                _LOG.warning("sessions %s are missing, their jobs are taken back", missing)
         # Sessions that have ended are facts; their jobs need no grace.
         rescued = await self._connection.run(rescue_lost_jobs(), in_transaction=True)
         self.rescued += len(rescued)

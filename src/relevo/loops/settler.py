@@ -126,8 +126,6 @@ class Settler:
         while self._writing:
             answer = self._writing[0]
             try:
-                # What the batch wrote before it was refused is written already.
-                self._is_repeated = True
                 await self._write([answer])
             except psycopg.errors.LockNotAvailable:
                 self._keep_locked(answer)
@@ -161,14 +159,18 @@ class Settler:
 
     async def _wait_after(self, error: psycopg.Error) -> None:
         # Whether the server wrote the batch is unknown; the fences make a second try harmless.
-        self._is_repeated = True
         _LOG.warning("answers could not be written yet: %s", _one_line(error))
         await asyncio.sleep(RETRY_AFTER)
 
     async def _write(self, answers: list[Answer]) -> None:
         queue_of = {answer.settlement.job_id: answer.queue for answer in answers}
         batch = [answer.settlement for answer in answers]
-        settled = await self._connection.run(settle(answers[0].worker, queue_of, batch))
+        try:
+            settled = await self._connection.run(settle(answers[0].worker, queue_of, batch))
+        except BaseException:
+            # Cut or cancelled on the way: some of it may be written, and is then no loss.
+            self._is_repeated = True
+            raise
         self.count += len(settled)
         level = logging.DEBUG if self._is_repeated else logging.WARNING
         self._is_repeated = False

@@ -82,6 +82,12 @@ def lock_ended_workers() -> Operation[list[int]]:
     return [row[0] for row in rows]
 
 
+def note_missing_workers() -> Operation[list[int]]:
+    """Note the sessions that jobs name and no row knows; answer their ids."""
+    rows = yield Call(STATEMENTS["note_missing_workers"])
+    return [row[0] for row in rows]
+
+
 def forget_ended_workers(workers: Sequence[int]) -> Operation[None]:
     """Remove ended sessions whose jobs have been taken back."""
     params = {"workers": list(workers)}

@@ -73,6 +73,22 @@ ORDER BY e.id
 LIMIT 100
 FOR UPDATE SKIP LOCKED;
 
+-- name: note_missing_workers
+-- Notes the sessions that jobs still name and that no row knows, ended or not: a restore, or
+-- somebody's own hand, took them away. One pass over the live jobs.
+INSERT INTO relevo.ended_workers (id, name)
+SELECT DISTINCT j.worker, 'missing'
+FROM relevo.jobs AS j
+WHERE j.live
+  AND j.worker IS NOT NULL
+  AND NOT EXISTS (
+      SELECT
+      FROM relevo.workers AS w
+      WHERE w.id = j.worker
+  )
+ON CONFLICT DO NOTHING
+RETURNING id;
+
 -- name: forget_ended_workers
 -- Removes ended sessions whose jobs have all been taken back in this transaction; one whose
 -- job was locked by somebody else stays for the next rescue.

@@ -153,6 +153,16 @@ END $$;
 CREATE TRIGGER workers_guard BEFORE DELETE ON relevo.workers
     FOR EACH ROW EXECUTE FUNCTION relevo.guard_worker();
 
+CREATE FUNCTION relevo.refuse_truncate() RETURNS trigger
+    LANGUAGE plpgsql SET search_path = '' AS $$
+BEGIN
+    RAISE EXCEPTION '% may hold sessions that still run', TG_TABLE_NAME
+        USING ERRCODE = 'object_in_use', HINT = 'delete the rows whose lease has run out';
+END $$;
+
+CREATE TRIGGER workers_keep BEFORE TRUNCATE ON relevo.workers
+    FOR EACH STATEMENT EXECUTE FUNCTION relevo.refuse_truncate();
+
 -- The server's identity as far as the owner may read it: some operators take the
 -- function away, and then the database's name and the environment decide alone.
 CREATE FUNCTION relevo.system_identifier() RETURNS text

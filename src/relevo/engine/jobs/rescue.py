@@ -34,6 +34,16 @@ def end_expired_sessions() -> Operation[dict[int, str]]:
     return ended
 
 
+def find_missing_sessions() -> Operation[list[int]]:
+    """Note for the rescue the sessions that jobs name and nobody knows; answer their ids.
+
+    A job and the sessions that exist are enough to recover it, whatever took the row of
+    its session away.
+    """
+    missing = yield from workers.note_missing_workers()
+    return missing
+
+
 def rescue_lost_jobs() -> Operation[list[RescuedJob]]:
     """Take back the jobs of ended sessions in one pass, and forget the sessions.
 
