@@ -1,7 +1,9 @@
 """Work that must happen later, once, and in full, kept in the PostgreSQL you already have.
 
-These are the public names; everything else may change without notice. Each is imported
-when it is first asked for, so that a command that only prints its help stays quick.
+These are the public names, and beside them those of two rooms: `relevo.cli` for who adds
+commands, and each package of `relevo.integrations`. Everything else may change without
+notice. Each name is imported when it is first asked for, so that a command that only
+prints its help stays quick.
 """
 
 from importlib import import_module
@@ -12,19 +14,27 @@ from relevo.version import VERSION
 if TYPE_CHECKING:
     from relevo.api import AsyncConnection, SyncConnection, perform
     from relevo.app import JobKind, Relevo
-    from relevo.db.embedded import Embedded
-    from relevo.db.migrate import ENGINE, Line, migrate
+    from relevo.db.drivers.errors import NotInTransaction, UnknownConnection
+    from relevo.db.embedded import Embedded, EmbeddedError, default_root
+    from relevo.db.migrate import ENGINE, Line, MigrationError, migrate
     from relevo.db.operation import Call, Operation, Row, Rows
     from relevo.db.session import set_tenant
     from relevo.db.statements import Statement, load_statements
     from relevo.engine.jobs.context import Context
     from relevo.engine.jobs.enqueue import wake
-    from relevo.engine.tenants import add_tenant, resolve_tenant
+    from relevo.engine.jobs.errors import JobNotFound, LeaseLost
+    from relevo.engine.tenants import (
+        TenantExists,
+        TenantNotFound,
+        add_tenant,
+        resolve_tenant,
+    )
     from relevo.errors import RelevoError
     from relevo.i18n import Translator, translator
     from relevo.loops.settings import WorkerSettings
     from relevo.loops.worker import Worker
     from relevo.model.backoff import DELIVERY, STANDARD, Backoff
+    from relevo.model.errors import InvalidOption, PayloadError, TenantRequired
     from relevo.model.ids import DEFAULT_TENANT, uuid7
     from relevo.model.job import Enqueued, JobState, KeyMode
     from relevo.model.options import Options
@@ -43,16 +53,23 @@ __all__ = [
     "Cancel",
     "Context",
     "Embedded",
+    "EmbeddedError",
     "Enqueued",
     "Fail",
+    "InvalidOption",
     "JobKind",
+    "JobNotFound",
     "JobState",
     "KeyMode",
+    "LeaseLost",
     "Line",
+    "MigrationError",
+    "NotInTransaction",
     "Operation",
     "Options",
     "Outage",
     "Outcome",
+    "PayloadError",
     "PermanentError",
     "Relevo",
     "RelevoError",
@@ -62,10 +79,15 @@ __all__ = [
     "Snooze",
     "Statement",
     "SyncConnection",
+    "TenantExists",
+    "TenantNotFound",
+    "TenantRequired",
     "Translator",
+    "UnknownConnection",
     "Worker",
     "WorkerSettings",
     "add_tenant",
+    "default_root",
     "load_statements",
     "migrate",
     "perform",
@@ -79,19 +101,22 @@ __all__ = [
 _ROOMS: Final = {
     "relevo.api": ("AsyncConnection", "SyncConnection", "perform"),
     "relevo.app": ("JobKind", "Relevo"),
-    "relevo.db.embedded": ("Embedded",),
-    "relevo.db.migrate": ("ENGINE", "Line", "migrate"),
+    "relevo.db.drivers.errors": ("NotInTransaction", "UnknownConnection"),
+    "relevo.db.embedded": ("Embedded", "EmbeddedError", "default_root"),
+    "relevo.db.migrate": ("ENGINE", "Line", "MigrationError", "migrate"),
     "relevo.db.operation": ("Call", "Operation", "Row", "Rows"),
     "relevo.db.session": ("set_tenant",),
     "relevo.db.statements": ("Statement", "load_statements"),
     "relevo.engine.jobs.context": ("Context",),
     "relevo.engine.jobs.enqueue": ("wake",),
-    "relevo.engine.tenants": ("add_tenant", "resolve_tenant"),
+    "relevo.engine.jobs.errors": ("JobNotFound", "LeaseLost"),
+    "relevo.engine.tenants": ("TenantExists", "TenantNotFound", "add_tenant", "resolve_tenant"),
     "relevo.errors": ("RelevoError",),
     "relevo.i18n": ("Translator", "translator"),
     "relevo.loops.settings": ("WorkerSettings",),
     "relevo.loops.worker": ("Worker",),
     "relevo.model.backoff": ("DELIVERY", "STANDARD", "Backoff"),
+    "relevo.model.errors": ("InvalidOption", "PayloadError", "TenantRequired"),
     "relevo.model.ids": ("DEFAULT_TENANT", "uuid7"),
     "relevo.model.job": ("Enqueued", "JobState", "KeyMode"),
     "relevo.model.options": ("Options",),

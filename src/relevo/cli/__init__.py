@@ -1,20 +1,30 @@
 """The `relevo` command, and what applications need to add commands of their own.
 
-This room speaks to the shell and decides nothing: it asks the engine, and prints.
+This room speaks to the shell and decides nothing: it asks the engine, and prints. The
+names below are public; `Database` is imported when it is asked for, because it takes
+the driver along.
 """
+
+from typing import TYPE_CHECKING
 
 from relevo.cli.declare import Late, command, group, option
 from relevo.cli.durations import Duration
 from relevo.cli.exits import Exit, register_exit
 from relevo.cli.language import gettext, ngettext
 from relevo.cli.main import build_cli
+from relevo.cli.printing import Progress
 from relevo.cli.shell import Shell, options, pass_shell
 from relevo.cli.tenancy import read_tenancy
 
+if TYPE_CHECKING:
+    from relevo.cli.database import Database
+
 __all__ = [
+    "Database",
     "Duration",
     "Exit",
     "Late",
+    "Progress",
     "Shell",
     "build_cli",
     "command",
@@ -27,3 +37,12 @@ __all__ = [
     "read_tenancy",
     "register_exit",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import the one name that is not cheap when it is first asked for."""
+    if name == "Database":
+        from relevo.cli.database import Database  # noqa: PLC0415 -- the reason above
+
+        return Database
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -57,6 +57,13 @@ class Shell:
             user = str(os.getuid())
         return f"{user}@{socket.gethostname()}"
 
+    @property
+    def is_database_given(self) -> bool:
+        """Whether --dsn or the environment names a database; else it is an embedded one."""
+        from relevo.cli.database import VARIABLES  # noqa: PLC0415 -- the same as below
+
+        return bool(self.dsn or any(os.environ.get(name) for name in VARIABLES))
+
     @contextmanager
     def database(self) -> "Generator[Database, None, None]":
         """Find the database of this run; an embedded server runs while the block does."""

@@ -10,18 +10,21 @@ from relevo import Operation, RelevoError, wake
 from relevo.cli import Duration, Exit, Shell, group, option, options, pass_shell
 from relevo.cli import gettext as _
 from relevo_apps.evaluations import service
-from relevo_apps.evaluations.commands import following, showing
+from relevo_apps.evaluations.commands import drafting, following, showing
 from relevo_apps.evaluations.commands.choosing import (
     EVERYBODY,
-    PeersRefused,
-    PeopleNotFound,
     Rules,
     read_name,
     read_participants,
     read_peers_file,
+    require_known,
 )
 from relevo_apps.evaluations.commands.desk import Desk, actor_option, tenant_option, working
-from relevo_apps.evaluations.commands.texts import say_finding, show_findings, show_problems
+from relevo_apps.evaluations.commands.texts import (
+    finding_fields,
+    say_finding,
+    show_findings,
+)
 from relevo_apps.evaluations.errors import ActivationBlocked, CycleNotFound
 from relevo_apps.evaluations.model.cycles import Cycle, Dispatch, Relation
 from relevo_apps.evaluations.model.findings import split_findings
@@ -88,10 +91,11 @@ def create(
     """Create a draft with its participants and evaluations, all of it or nothing."""
     shell = ctx.ensure_object(Shell)
     chosen = read_participants(participants)
-    pairs = None if peers is None else read_peers_file(peers)
-    if pairs is not None and pairs.problems:
-        show_problems(shell, _("Problems"), pairs.problems)
-        raise PeersRefused(problems=len(pairs.problems))
+    if peers is None and rules == (Relation.PEER,):
+        raise click.UsageError(
+            _("peers alone are asked and none are named; give them with --peers")
+        )
+    pairs = None if peers is None else read_peers_file(shell, peers)
 
     def creating(desk: Desk) -> Operation[tuple[Cycle, Added, Added | None, Generated]]:
         who = {"actor": desk.actor}
@@ -102,9 +106,7 @@ def create(
         named: Added | None = None
         if pairs is not None:
             named = yield from service.add_peers(desk.tenant_id, draft.id, pairs.pairs, **who)
-        unknown = [*added.unknown, *(named.unknown if named else ())]
-        if unknown:
-            raise PeopleNotFound(unknown=_some(unknown), all_unknown=tuple(unknown))
+        require_known(added, named)
         generated = yield from service.generate_evaluations(desk.tenant_id, draft.id, **who)
         return draft, added, named, generated
 
@@ -211,6 +213,10 @@ def list_all(shell: Shell, *, tenant: str | None) -> None:
     following.show_list(shell, lines)
 
 
+for _each in (drafting.generate, drafting.participants, drafting.peers, drafting.delete):
+    cycle.add_command(_each)
+
+
 def record_refusal(desk: Desk, refusal: RelevoError, cycle_id: UUID) -> None:
     """Record that an activation was refused, after its own transaction is gone."""
     recording = service.record_refusal(desk.tenant_id, cycle_id, refusal, actor=desk.actor)
@@ -221,26 +227,20 @@ def record_refusal(desk: Desk, refusal: RelevoError, cycle_id: UUID) -> None:
 def _explained(shell: Shell, refusal: ActivationBlocked) -> ActivationBlocked:
     """Show what blocks, and answer the refusal with its first reason in the run's language."""
     blocked, warnings = split_findings(list(refusal.findings))
-    if not shell.out.as_json:
-        show_findings(shell, _("Blocked"), blocked)
-        show_findings(shell, _("Worth a look"), warnings)
+    name = str(refusal.fields["name"])
+    if shell.out.as_json:
+        shell.out.json(
+            {
+                "blocked": [finding_fields(each, name) for each in blocked],
+                "warnings": [finding_fields(each, name) for each in warnings],
+            }
+        )
+    else:
+        show_findings(shell, _("Blocked"), blocked, name)
+        show_findings(shell, _("Worth a look"), warnings, name)
     return ActivationBlocked(**{**refusal.fields, "first": say_finding(blocked[0])})
 
 
 def _nobody() -> Operation[None]:
     return None
     yield
-
-
-def _some(names: list[str], shown: int = 10) -> str:
-    more = len(names) - shown
-    listed = ", ".join(names[:shown])
-    return (
-        listed
-        if more <= 0
-        else _("%(listed)s and %(more)d more")
-        % {
-            "listed": listed,
-            "more": more,
-        }
-    )

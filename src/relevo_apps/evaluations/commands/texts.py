@@ -1,5 +1,6 @@
 """Say problems and findings in the language of the run, and as JSON for programs."""
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from relevo.cli import Shell
@@ -14,7 +15,18 @@ def say_finding(finding: Finding) -> str:
     return _(finding.kind.what) % {"subject": finding.subject, "detail": finding.detail}
 
 
-def finding_fields(finding: Finding) -> dict[str, object]:
+def say_todo(finding: Finding, cycle: str) -> str:
+    """Say what to do about a finding, commands ready to be pasted.
+
+    Args:
+        finding: What was found.
+        cycle: The name of the cycle.
+    """
+    values = {"cycle": shlex.quote(cycle), "person": shlex.quote(finding.external_id)}
+    return _(finding.kind.todo) % values
+
+
+def finding_fields(finding: Finding, cycle: str) -> dict[str, object]:
     """Answer a finding for programs: its code is stable, its texts are for people."""
     return {
         "code": finding.kind.code,
@@ -22,13 +34,13 @@ def finding_fields(finding: Finding) -> dict[str, object]:
         "name": finding.subject or None,
         "detail": finding.detail or None,
         "what": say_finding(finding),
-        "todo": _(finding.kind.todo),
+        "todo": say_todo(finding, cycle),
     }
 
 
-def show_findings(shell: Shell, title: str, findings: Sequence[Finding]) -> None:
-    """Print findings under a title, if there are any."""
-    rows = [(each.external_id, say_finding(each), _(each.kind.todo)) for each in findings]
+def show_findings(shell: Shell, title: str, findings: Sequence[Finding], cycle: str) -> None:
+    """Print findings of the cycle with this name under a title, if there are any."""
+    rows = [(each.external_id, say_finding(each), say_todo(each, cycle)) for each in findings]
     _show(shell, title, (_("id"), _("what"), _("what to do")), rows)
 
 

@@ -124,7 +124,7 @@ def _play(
         )
         preflight = story.rehearse(desk, draft)
         if preflight.refusal is not None:
-            show_findings(shell, _("Blocked"), preflight.blocked)
+            show_findings(shell, _("Blocked"), preflight.blocked, NAME)
             ctx.exit(Exit.BLOCKED)
         say(
             _("3. Rehearsed and took back: it would send %(count)d mails, warnings: %(warnings)d.")

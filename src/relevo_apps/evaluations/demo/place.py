@@ -4,7 +4,6 @@ Without a connection string it is an embedded server in a temporary directory; w
 a new database beside the others on that server. Nothing that was there is touched.
 """
 
-import os
 import secrets
 import shlex
 import shutil
@@ -20,8 +19,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from relevo import Embedded, RelevoError, migrate
-from relevo.cli import Shell
-from relevo.cli.database import VARIABLES, Database, open_database
+from relevo.cli import Database, Shell
 
 _PREFIX: Final = "relevo-demo-"
 _SERVER: Final = "postgresql"
@@ -68,10 +66,9 @@ def open_place(shell: Shell) -> Generator[Place, None, None]:
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     # As root the server runs as somebody else, who has to get there.
     folder.chmod(0o755)
-    given = shell.dsn or any(os.environ.get(variable) for variable in VARIABLES)
     place: Place | None = None
     try:
-        with _beside(shell, folder) if given else _embedded(folder) as place:
+        with _beside(shell, folder) if shell.is_database_given else _embedded(folder) as place:
             migrate(place.database.dsn, shell.lines())
             yield place
     finally:
@@ -110,7 +107,7 @@ def _embedded(folder: Path) -> Generator[Place, None, None]:
 @contextmanager
 def _beside(shell: Shell, folder: Path) -> Generator[Place, None, None]:
     name = f"relevo_demo_{secrets.token_hex(4)}"
-    with open_database(shell.dsn, "") as found:
+    with shell.database() as found:
         with found.connect() as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         drop = f'DROP DATABASE "{name}"'

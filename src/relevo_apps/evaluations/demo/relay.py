@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from relevo import RelevoError
-from relevo.cli.printing import Progress
+from relevo.cli import Progress
 from relevo.integrations.smtp.sink import Shares, Sink, by_share
 from relevo_apps.evaluations import service
 from relevo_apps.evaluations.commands.desk import Desk

@@ -18,44 +18,48 @@ class Severity(StrEnum):
 class FindingKind(Enum):
     """Each kind of finding: its severity, what is wrong, and what to do.
 
-    The texts are templates over the finding's subject and detail.
+    What is wrong is a template over the finding's subject and detail; what to do is one over
+    the name of the cycle and the id of the person, written so that a shell takes them.
     """
 
     NO_PARTICIPANTS = (
         "no_participants",
         Severity.BLOCKED,
         "the cycle has no participants",
-        "add participants, then generate the evaluations",
+        "run `relevo cycle participants %(cycle)s --add all`, then `relevo cycle generate %(cycle)s`",
     )
     NO_EVALUATIONS = (
         "no_evaluations",
         Severity.BLOCKED,
         "nobody is asked to evaluate anybody",
-        "generate the evaluations of the cycle",
+        "run `relevo cycle generate %(cycle)s`",
     )
     PARTICIPANT_WITHOUT_EVALUATION = (
         "participant_without_evaluation",
         Severity.BLOCKED,
         "nobody evaluates %(subject)s",
-        "generate the evaluations again, name peers, or remove the participant",
+        "run `relevo cycle generate %(cycle)s`, name peers with `relevo cycle peers`, "
+        "or run `relevo cycle participants %(cycle)s --remove %(person)s`",
     )
     EVALUATOR_INACTIVE = (
         "evaluator_inactive",
         Severity.BLOCKED,
         "%(subject)s has left and is asked to evaluate",
-        "import the new manager and generate the evaluations again, or remove the participant",
+        "import who leads now with `relevo people import` and run `relevo cycle generate %(cycle)s`, "
+        "or take whom they evaluate out with `relevo cycle participants %(cycle)s --remove`",
     )
     EVALUATOR_WITHOUT_EMAIL = (
         "evaluator_without_email",
         Severity.BLOCKED,
         "%(subject)s is asked to evaluate and has no e-mail address",
-        "import the address",
+        "complete the address in the people file and import it with `relevo people import`",
     )
     PARTICIPANT_INACTIVE = (
         "participant_inactive",
         Severity.WARNING,
         "%(subject)s has left and is still evaluated",
-        "remove the participant unless the evaluation is wanted",
+        "run `relevo cycle participants %(cycle)s --remove %(person)s`, "
+        "unless the evaluation is wanted",
     )
     SHARED_EMAIL = (
         "shared_email",
@@ -67,13 +71,14 @@ class FindingKind(Enum):
         "without_manager",
         Severity.WARNING,
         "%(subject)s is evaluated by no manager",
-        "import the manager and generate the evaluations again, unless it is meant so",
+        "import the manager with `relevo people import` and run `relevo cycle generate %(cycle)s`, "
+        "unless it is meant so",
     )
     MANAGER_CHANGED = (
         "manager_changed",
         Severity.WARNING,
         "%(subject)s has another manager than the one who is asked (%(detail)s)",
-        "generate the evaluations again to follow the change",
+        "run `relevo cycle generate %(cycle)s` to follow the change",
     )
 
     def __init__(self, code: str, severity: Severity, what: str, todo: str) -> None:

@@ -10,9 +10,14 @@ from uuid import UUID
 
 from relevo import Operation
 from relevo_apps.evaluations.errors import CycleExists, CycleNotFound, PeersNotInRules
-from relevo_apps.evaluations.model.cycles import Cycle, Relation
+from relevo_apps.evaluations.model.cycles import Cycle, CycleState, Relation
 from relevo_apps.evaluations.model.reports import Added, Generated, Removed
-from relevo_apps.evaluations.service.locking import read_cycle, require_draft
+from relevo_apps.evaluations.service.locking import (
+    read_cycle,
+    refuse_state,
+    require_draft,
+    take_cycle,
+)
 from relevo_apps.evaluations.store import cycles as cycle_rows
 from relevo_apps.evaluations.store import drafts as draft_rows
 from relevo_apps.evaluations.store import people as people_rows
@@ -39,18 +44,47 @@ def create_cycle(
         due_on: The day until which evaluations are expected.
 
     Raises:
-        CycleExists: The name is taken.
+        CycleExists: The name is taken, be it in other capitals.
     """
+    for taken, state in (yield from cycle_rows.list_names(tenant_id)):
+        if taken.casefold() == name.casefold():
+            raise CycleExists(name=taken, state=state.value)
     cycle = yield from cycle_rows.create_cycle(
         tenant_id, name, list(dict.fromkeys(rules)), due_on, actor
     )
     if cycle is None:
         existing = yield from find_cycle(tenant_id, name)
-        raise CycleExists(name=name, state=existing.state.value, cycle_id=existing.id)
+        raise CycleExists(name=name, state=existing.state.value)
     yield from cycle_rows.insert_cycle_event(
         tenant_id, cycle.id, "created", actor, {"rules": [rule.value for rule in cycle.rules]}
     )
     return cycle
+
+
+def delete_draft(tenant_id: UUID, cycle_id: UUID, *, actor: str) -> Operation[Cycle]:
+    """Give a draft up: it is cancelled, leaves the lists, and its name is free again.
+
+    Its people, its evaluations and the record of what was done to it stay under its id,
+    because it may have been active once and people may have been written to.
+
+    Args:
+        tenant_id: Whose cycle it is.
+        cycle_id: The draft.
+        actor: Who deletes it, for the record.
+
+    Raises:
+        CycleNotFound: The tenant has no such cycle.
+        CycleNotDraft: The cycle is no draft, or an activation came first.
+        SnapshotTooOld: The caller's transaction is not READ COMMITTED.
+    """
+    cycle = yield from take_cycle(tenant_id, cycle_id)
+    if cycle.state is not CycleState.DRAFT:
+        refuse_state(cycle, cycle.state)
+    deleted = yield from cycle_rows.delete_draft(tenant_id, cycle_id)
+    yield from cycle_rows.insert_cycle_event(
+        tenant_id, cycle_id, "deleted", actor, {"name": cycle.name}
+    )
+    return deleted
 
 
 def find_cycle(tenant_id: UUID, name: str) -> Operation[Cycle]:

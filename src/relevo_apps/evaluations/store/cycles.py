@@ -47,6 +47,12 @@ def find_cycle(tenant_id: UUID, name: str) -> Operation[Cycle | None]:
     return as_cycle(rows[0]) if rows else None
 
 
+def list_names(tenant_id: UUID) -> Operation[list[tuple[str, CycleState]]]:
+    """Read the names that are taken, each with the state of its cycle."""
+    rows = yield Call(SQL["list_names"], {"tenant_id": tenant_id})
+    return [(row[0], CycleState(row[1])) for row in rows]
+
+
 def lock_cycle(tenant_id: UUID, cycle_id: UUID) -> Operation[tuple[Cycle, str] | None]:
     """Take the cycle until the caller's transaction ends; answer the isolation with it."""
     params = {"tenant_id": tenant_id, "cycle_id": cycle_id}
@@ -75,6 +81,13 @@ def reopen_cycle(tenant_id: UUID, cycle_id: UUID) -> Operation[Cycle]:
     """Make the locked active cycle a draft again."""
     params = {"tenant_id": tenant_id, "cycle_id": cycle_id}
     rows = yield Call(SQL["reopen_cycle"], params, needs_transaction=True)
+    return as_cycle(rows[0])
+
+
+def delete_draft(tenant_id: UUID, cycle_id: UUID) -> Operation[Cycle]:
+    """Cancel the locked draft and free its name."""
+    params = {"tenant_id": tenant_id, "cycle_id": cycle_id}
+    rows = yield Call(SQL["delete_draft"], params, needs_transaction=True)
     return as_cycle(rows[0])
 
 

@@ -19,6 +19,13 @@ FROM evaluations.cycles
 WHERE tenant_id = %(tenant_id)s::uuid
   AND name = %(name)s::text;
 
+-- name: list_names
+-- The names that are taken; capitals are compared by the application, for accents count too.
+SELECT name,
+       state
+FROM evaluations.cycles
+WHERE tenant_id = %(tenant_id)s::uuid;
+
 -- name: lock_cycle
 -- Takes the cycle for a change of state. Whoever waits here reads the state that was committed.
 SELECT id, name, state, rules, due_on, created_by, activated_at, activated_by, hold_until,
@@ -50,6 +57,16 @@ SET state = 'draft',
 WHERE tenant_id = %(tenant_id)s::uuid
   AND id = %(cycle_id)s::uuid
   AND state = 'active'
+RETURNING id, name, state, rules, due_on, created_by, activated_at, activated_by, hold_until;
+
+-- name: delete_draft
+-- The draft that `lock_cycle` holds is cancelled, and its name goes on with its id.
+UPDATE evaluations.cycles
+SET state = 'cancelled',
+    name = name || ' [' || id || ']'
+WHERE tenant_id = %(tenant_id)s::uuid
+  AND id = %(cycle_id)s::uuid
+  AND state = 'draft'
 RETURNING id, name, state, rules, due_on, created_by, activated_at, activated_by, hold_until;
 
 -- name: insert_cycle_event

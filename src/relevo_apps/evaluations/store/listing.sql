@@ -1,5 +1,5 @@
 -- name: list_cycles
--- The cycles of a tenant, the newest first, each with how many people and evaluations it has.
+-- The cycles of a tenant that were not given up, the newest first, each with how many people and evaluations it has.
 SELECT cycle.id,
        cycle.name,
        cycle.state,
@@ -23,6 +23,7 @@ SELECT cycle.id,
        )
 FROM evaluations.cycles AS cycle
 WHERE cycle.tenant_id = %(tenant_id)s::uuid
+  AND cycle.state <> 'cancelled'
 ORDER BY cycle.created_at DESC,
          cycle.id
 LIMIT %(limit)s::integer;
