@@ -26,7 +26,10 @@ class FindingKind(Enum):
         "no_participants",
         Severity.BLOCKED,
         "the cycle has no participants",
-        "run `relevo cycle participants %(cycle)s --add all`, then `relevo cycle generate %(cycle)s`",
+        (
+            "run `relevo cycle participants %(cycle)s --add all`, "
+            "then `relevo cycle generate %(cycle)s`"
+        ),
     )
     NO_EVALUATIONS = (
         "no_evaluations",
@@ -38,15 +41,20 @@ class FindingKind(Enum):
         "participant_without_evaluation",
         Severity.BLOCKED,
         "nobody evaluates %(subject)s",
-        "run `relevo cycle generate %(cycle)s`, name peers with `relevo cycle peers`, "
-        "or run `relevo cycle participants %(cycle)s --remove %(person)s`",
+        (
+            "run `relevo cycle generate %(cycle)s`, name peers with `relevo cycle peers`, "
+            "or run `relevo cycle participants %(cycle)s --remove %(person)s`"
+        ),
     )
     EVALUATOR_INACTIVE = (
         "evaluator_inactive",
         Severity.BLOCKED,
         "%(subject)s has left and is asked to evaluate",
-        "import who leads now with `relevo people import` and run `relevo cycle generate %(cycle)s`, "
-        "or take whom they evaluate out with `relevo cycle participants %(cycle)s --remove`",
+        (
+            "import who leads now with `relevo people import` and run "
+            "`relevo cycle generate %(cycle)s`, or take whom they evaluate out with "
+            "`relevo cycle participants %(cycle)s --remove`"
+        ),
     )
     EVALUATOR_WITHOUT_EMAIL = (
         "evaluator_without_email",
@@ -58,8 +66,10 @@ class FindingKind(Enum):
         "participant_inactive",
         Severity.WARNING,
         "%(subject)s has left and is still evaluated",
-        "run `relevo cycle participants %(cycle)s --remove %(person)s`, "
-        "unless the evaluation is wanted",
+        (
+            "run `relevo cycle participants %(cycle)s --remove %(person)s`, "
+            "unless the evaluation is wanted"
+        ),
     )
     SHARED_EMAIL = (
         "shared_email",
@@ -71,8 +81,10 @@ class FindingKind(Enum):
         "without_manager",
         Severity.WARNING,
         "%(subject)s is evaluated by no manager",
-        "import the manager with `relevo people import` and run `relevo cycle generate %(cycle)s`, "
-        "unless it is meant so",
+        (
+            "import the manager with `relevo people import` and run "
+            "`relevo cycle generate %(cycle)s`, unless it is meant so"
+        ),
     )
     MANAGER_CHANGED = (
         "manager_changed",
