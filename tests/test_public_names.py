@@ -15,6 +15,7 @@ PUBLIC = {
     "DELIVERY",
     "ENGINE",
     "STANDARD",
+    "WEB_ROLE",
     "AsyncConnection",
     "Backoff",
     "Call",
@@ -127,6 +128,8 @@ def test_the_names_for_commands_are_these_and_no_others() -> None:
         "pass_shell",
         "read_tenancy",
         "register_exit",
+        "say_error",
+        "tenant_option",
     }
 
 

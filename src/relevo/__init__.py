@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from relevo.api import AsyncConnection, SyncConnection, perform
     from relevo.app import JobKind, Relevo
     from relevo.db.drivers.errors import NotInTransaction, UnknownConnection
+    from relevo.db.dsn import WEB_ROLE
     from relevo.db.embedded import Embedded, EmbeddedError, default_root
     from relevo.db.migrate import ENGINE, Line, MigrationError, migrate
     from relevo.db.operation import Call, Operation, Row, Rows
@@ -47,6 +48,7 @@ __all__ = [
     "DELIVERY",
     "ENGINE",
     "STANDARD",
+    "WEB_ROLE",
     "AsyncConnection",
     "Backoff",
     "Call",
@@ -102,6 +104,7 @@ _ROOMS: Final = {
     "relevo.api": ("AsyncConnection", "SyncConnection", "perform"),
     "relevo.app": ("JobKind", "Relevo"),
     "relevo.db.drivers.errors": ("NotInTransaction", "UnknownConnection"),
+    "relevo.db.dsn": ("WEB_ROLE",),
     "relevo.db.embedded": ("Embedded", "EmbeddedError", "default_root"),
     "relevo.db.migrate": ("ENGINE", "Line", "MigrationError", "migrate"),
     "relevo.db.operation": ("Call", "Operation", "Row", "Rows"),

@@ -6,7 +6,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from relevo import Relevo, RelevoError
+from relevo import Relevo, RelevoError, WorkerSettings
 from relevo.cli import (
     Duration,
     Exit,
@@ -19,6 +19,7 @@ from relevo.cli import (
     pass_shell,
     register_exit,
 )
+from relevo.cli.durations import write_duration
 from relevo.db.migrate import Line
 from relevo.engine.jobs.errors import JobNotFound
 
@@ -136,3 +137,19 @@ def test_durations_are_read_as_people_write_them(written: str, seconds: float) -
 def test_what_is_no_duration_is_refused(written: str) -> None:
     with pytest.raises(click.BadParameter):
         Duration().convert(written, None, None)
+
+
+@pytest.mark.parametrize("written", ["30s", "500ms", "2m", "1h", "90s", "0ms"])
+def test_durations_are_written_as_they_are_read(written: str) -> None:
+    span = Duration(zero=True).convert(written, None, None)
+
+    assert write_duration(span) == written
+
+
+def test_the_help_of_the_worker_shows_what_a_worker_does_by_itself() -> None:
+    usual = WorkerSettings("")
+    shown = " ".join(run("worker", "--help").stdout.split())
+
+    for span in (usual.lease, usual.poll, usual.grace):
+        assert f"[default: {write_duration(span)}]" in shown
+    assert f"[default: {usual.concurrency}; x>=1]" in shown

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from relevo.cli.declare import Late, command, group, option
 from relevo.cli.durations import Duration
 from relevo.cli.exits import Exit, register_exit
-from relevo.cli.language import gettext, ngettext
+from relevo.cli.language import gettext, ngettext, say_error
 from relevo.cli.main import build_cli
 from relevo.cli.printing import Progress
 from relevo.cli.shell import Shell, options, pass_shell
-from relevo.cli.tenancy import read_tenancy
+from relevo.cli.tenancy import read_tenancy, tenant_option
 
 if TYPE_CHECKING:
     from relevo.cli.database import Database
@@ -36,6 +36,8 @@ __all__ = [
     "pass_shell",
     "read_tenancy",
     "register_exit",
+    "say_error",
+    "tenant_option",
 ]
 
 

@@ -10,6 +10,15 @@ from relevo.cli.language import gettext as _
 
 _WRITTEN: Final = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>ms|s|m|h)?")
 _SECONDS: Final = {"ms": 0.001, None: 1, "s": 1, "m": 60, "h": 3600}
+_UNITS: Final = {"h": timedelta(hours=1), "m": timedelta(minutes=1), "s": timedelta(seconds=1)}
+
+
+def write_duration(span: timedelta) -> str:
+    """Write a span of whole milliseconds as people would: 30s, 500ms, 2m, 1h."""
+    for unit, length in _UNITS.items():
+        if span and not span % length:
+            return f"{span // length}{unit}"
+    return f"{span // timedelta(milliseconds=1)}ms"
 
 
 class Duration(click.ParamType[timedelta]):

@@ -23,6 +23,7 @@ from relevo.cli.job_views import (
 from relevo.cli.language import gettext as _
 from relevo.cli.language import ngettext, say_error
 from relevo.cli.shell import Shell, options, pass_shell
+from relevo.cli.tenancy import tenant_option
 from relevo.db.dsn import WEB_ROLE
 from relevo.engine.jobs import inspect
 from relevo.engine.jobs.errors import JobHeld, JobNotFound, KeyHeld
@@ -79,7 +80,7 @@ def _filter_options(function: F) -> F:
         option("--kind", metavar="NAME", help="Only jobs of this kind."),
         option("-q", "--queue", metavar="NAME", help="Only jobs of this queue."),
         option("--state", type=click.Choice(states), help="Only jobs that stand so."),
-        option("--tenant", metavar="SLUG", help="Whose jobs, by slug or id, where many exist."),
+        tenant_option,
     ]
     for each in shared:
         function = each(function)
@@ -124,7 +125,7 @@ def list_jobs(
 
 @jobs.command("show")
 @click.argument("job_id", type=int, metavar="ID")
-@option("--tenant", metavar="SLUG", help="Whose jobs, by slug or id, where many exist.")
+@tenant_option
 @options()
 @pass_shell
 def show(shell: Shell, /, *, job_id: int, tenant: str | None) -> None:

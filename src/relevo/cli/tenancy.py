@@ -4,9 +4,17 @@ import os
 from collections.abc import Mapping
 from typing import Final, Literal
 
+from relevo.cli.declare import option
 from relevo.cli.errors import UnknownTenancy
 
 VARIABLE: Final = "RELEVO_TENANTS"
+
+tenant_option: Final = option(
+    "--tenant",
+    metavar="TENANT",
+    help="Whose rows, by slug or id; needed where an installation has many tenants.",
+)
+"""Adds --tenant; `resolve_tenant` reads what it says."""
 
 
 def read_tenancy(environment: Mapping[str, str] | None = None) -> Literal["single", "multi"]:

@@ -7,6 +7,7 @@ grace. The second ends the process at once; what ran is rescued when its lease i
 import os
 import signal
 from collections.abc import Callable
+from dataclasses import fields
 from datetime import timedelta
 from types import FrameType
 from typing import Any, Final, TypeVar
@@ -16,7 +17,7 @@ import click
 from relevo.app import Relevo
 from relevo.cli.database import Database
 from relevo.cli.declare import command, option
-from relevo.cli.durations import Duration
+from relevo.cli.durations import Duration, write_duration
 from relevo.cli.language import gettext as _
 from relevo.cli.logs import FORMATS, log_to_stderr
 from relevo.cli.ready import require_ready
@@ -31,6 +32,8 @@ SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _KILLED: Final = 128
 """What shells add to the number of the signal that ended a process."""
 
+_DEFAULTS: Final[dict[str, Any]] = {field.name: field.default for field in fields(WorkerSettings)}
+
 
 def _worker_options(function: F) -> F:
     shared = [
@@ -44,28 +47,28 @@ def _worker_options(function: F) -> F:
         option(
             "--lease",
             type=Duration(),
-            default="30s",
+            default=write_duration(_DEFAULTS["lease"]),
             show_default=True,
             help="How long the jobs of a silent worker stay its own.",
         ),
         option(
             "--poll",
             type=Duration(),
-            default="1s",
+            default=write_duration(_DEFAULTS["poll"]),
             show_default=True,
             help="How often an idle worker looks for jobs without being told.",
         ),
         option(
             "--grace",
             type=Duration(zero=True),
-            default="30s",
+            default=write_duration(_DEFAULTS["grace"]),
             show_default=True,
             help="How long running jobs may go on after a stop was asked for.",
         ),
         option(
             "--concurrency",
             type=click.IntRange(min=1),
-            default=32,
+            default=_DEFAULTS["concurrency"],
             show_default=True,
             help="How many jobs may run at once.",
         ),

@@ -59,9 +59,8 @@ def with_session(
     wanted = dict(settings or {})
     if role is not None:
         wanted["role"] = role
-    flags = [f"-c {name}={_escape(value)}" for name, value in wanted.items()]
     given = parts.get("options")
-    options = " ".join([*([str(given)] if given else []), *flags])
+    options = " ".join([*([str(given)] if given else []), *start_options(wanted)])
     if options:
         parts["options"] = options
     if application_name is not None:
@@ -69,5 +68,16 @@ def with_session(
     return make_conninfo("", **parts)
 
 
-def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace(" ", "\\ ")
+def start_options(settings: Mapping[str, str]) -> list[str]:
+    """Answer settings as words of libpq's `options`, which a blank would end.
+
+    Args:
+        settings: PostgreSQL settings by name.
+    """
+    return [f"-c {_escape(f'{name}={value}')}" for name, value in settings.items()]
+
+
+def _escape(word: str) -> str:
+    return "".join(
+        "\\" + letter if letter.isspace() or letter == "\\" else letter for letter in word
+    )

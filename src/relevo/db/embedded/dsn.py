@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from urllib.parse import quote
 
+from relevo.db.dsn import start_options
 from relevo.db.embedded.cluster import SUPERUSER
 from relevo.db.embedded.postmaster import Address
 
@@ -25,14 +26,6 @@ def build_dsn(
         "port": str(address.port),
     }
     if settings:
-        words = [f"-c {_escaped(f'{name}={value}')}" for name, value in settings.items()]
-        given["options"] = " ".join(words)
+        given["options"] = " ".join(start_options(settings))
     query = "&".join(f"{name}={quote(value, safe='')}" for name, value in given.items())
     return f"postgresql://{SUPERUSER}@/{quote(database, safe='')}?{query}"
-
-
-def _escaped(word: str) -> str:
-    """One word of libpq's options, which spaces would end."""
-    return "".join(
-        "\\" + letter if letter.isspace() or letter == "\\" else letter for letter in word
-    )

@@ -7,7 +7,7 @@ from uuid import UUID
 import click
 
 from relevo import Operation, RelevoError, wake
-from relevo.cli import Duration, Exit, Shell, group, option, options, pass_shell
+from relevo.cli import Duration, Exit, Shell, group, option, options, pass_shell, tenant_option
 from relevo.cli import gettext as _
 from relevo_apps.evaluations import service
 from relevo_apps.evaluations.commands import drafting, following, showing
@@ -19,7 +19,7 @@ from relevo_apps.evaluations.commands.choosing import (
     read_peers_file,
     require_known,
 )
-from relevo_apps.evaluations.commands.desk import Desk, actor_option, tenant_option, working
+from relevo_apps.evaluations.commands.desk import Desk, actor_option, working
 from relevo_apps.evaluations.commands.texts import (
     finding_fields,
     say_finding,

@@ -6,12 +6,12 @@ Each piece of work is one transaction that says first whose rows it may see.
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 import psycopg
 
-from relevo import Operation, RelevoError, perform, resolve_tenant, set_tenant
+from relevo import WEB_ROLE, Operation, RelevoError, perform, resolve_tenant, set_tenant
 from relevo.cli import Shell, option
 from relevo.cli import gettext as _
 from relevo_apps.evaluations import service
@@ -19,8 +19,6 @@ from relevo_apps.evaluations.errors import CycleNotFound
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-
-ROLE: Final = "relevo_web"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +81,7 @@ def working(
         tenant: What --tenant said: a slug or an id.
         actor: What --actor said; None is who is at the keyboard.
     """
-    with shell.database() as database, database.connect(ROLE) as connection:
+    with shell.database() as database, database.connect(WEB_ROLE) as connection:
         tenant_id = perform(connection, resolve_tenant(tenant))
         try:
             yield Desk(connection, tenant_id, actor or shell.actor)
@@ -96,13 +94,6 @@ def in_words(error: RelevoError) -> RelevoError:
     if not isinstance(state := error.fields.get("state"), str):
         return error
     return type(error)(**{**error.fields, "state": _(state)})
-
-
-def tenant_option(function: F) -> F:
-    """Add --tenant, which is needed only where there are many."""
-    return option("--tenant", metavar="TENANT", help="Whose people and cycles: a slug or an id.")(
-        function
-    )
 
 
 def actor_option(function: F) -> F:

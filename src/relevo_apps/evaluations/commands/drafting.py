@@ -6,7 +6,7 @@ from uuid import UUID
 import click
 
 from relevo import Operation
-from relevo.cli import Shell, command, option, options, pass_shell
+from relevo.cli import Shell, command, option, options, pass_shell, tenant_option
 from relevo.cli import gettext as _
 from relevo_apps.evaluations import service
 from relevo_apps.evaluations.commands import showing
@@ -15,7 +15,7 @@ from relevo_apps.evaluations.commands.choosing import (
     read_peers_file,
     require_known,
 )
-from relevo_apps.evaluations.commands.desk import Desk, actor_option, tenant_option, working
+from relevo_apps.evaluations.commands.desk import Desk, actor_option, working
 from relevo_apps.evaluations.commands.texts import cycle_fields
 from relevo_apps.evaluations.model.cycles import Cycle
 from relevo_apps.evaluations.model.reports import Added, Generated, Removed

@@ -4,10 +4,10 @@ from typing import Any, BinaryIO
 
 import click
 
-from relevo.cli import Exit, Shell, group, option, options
+from relevo.cli import Exit, Shell, group, option, options, tenant_option
 from relevo.cli import gettext as _
 from relevo_apps.evaluations import service
-from relevo_apps.evaluations.commands.desk import tenant_option, working
+from relevo_apps.evaluations.commands.desk import working
 from relevo_apps.evaluations.commands.texts import problem_fields, show_problems
 from relevo_apps.evaluations.generator import LARGEST, SMALLEST, generate_organisation
 from relevo_apps.evaluations.importer import DateOrder, ImportReport, ReadOptions, read_people

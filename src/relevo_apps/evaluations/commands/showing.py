@@ -3,9 +3,8 @@
 import shlex
 from collections.abc import Sequence
 
-from relevo.cli import Shell
+from relevo.cli import Shell, say_error
 from relevo.cli import gettext as _
-from relevo.cli.language import say_error
 from relevo_apps.evaluations.commands.desk import in_words
 from relevo_apps.evaluations.commands.texts import (
     cycle_fields,

@@ -10,11 +10,11 @@ from typing import BinaryIO, Final, NoReturn
 
 import click
 
-from relevo import DEFAULT_TENANT
+from relevo import DEFAULT_TENANT, WEB_ROLE
 from relevo.cli import Exit, Shell, command, option, options
 from relevo.cli import gettext as _
 from relevo_apps.evaluations import service
-from relevo_apps.evaluations.commands.desk import ROLE, Desk
+from relevo_apps.evaluations.commands.desk import Desk
 from relevo_apps.evaluations.commands.texts import show_findings, show_problems
 from relevo_apps.evaluations.demo import story
 from relevo_apps.evaluations.demo.closing import show_end
@@ -106,7 +106,7 @@ def _play(
 ) -> Figures:
     """Tell the story from the first step to the last."""
     say = shell.out.note
-    with place.database.connect(ROLE) as connection:
+    with place.database.connect(WEB_ROLE) as connection:
         desk = Desk(connection, DEFAULT_TENANT, shell.actor)
         report = story.bring_in(desk, file)
         if not report.applied:
