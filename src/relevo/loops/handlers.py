@@ -100,6 +100,7 @@ class Handlers:
         self._running_alone: Start | None = None
         self._random = Random()  # noqa: S311 -- jitter, not a secret
         self._threads = ThreadPool(slots)
+        self._is_closing = False
         self._loop = asyncio.new_event_loop()
         self._loop_thread = threading.Thread(
             target=self._run_loop, name="relevo-handlers", daemon=True
@@ -200,6 +201,7 @@ class Handlers:
     def close(self, wait: float = 2.0) -> None:
         """End the handlers' loop; a handler that holds it or a thread is left behind."""
         self._threads.close()
+        self._is_closing = True
         self._loop.call_soon_threadsafe(self._stop_loop)
         self._loop_thread.join(wait)
 
@@ -318,7 +320,14 @@ class Handlers:
 
     def _run_loop(self) -> None:
         asyncio.set_event_loop(self._loop)
-        self._loop.run_forever()
+        while not self._is_closing:
+            try:
+                self._loop.run_forever()
+            except BaseException:  # noqa: BLE001 -- a task of a handler's own may raise SystemExit
+                _LOG.exception("something ended the loop of the handlers, it goes on")
+            else:
+                if not self._is_closing:
+                    _LOG.error("a handler stopped the loop of the handlers, it goes on")
         self._loop.run_until_complete(self._close_shared())
         self._loop.run_until_complete(self._pools.close_async())
         self._pools.close_sync()

@@ -49,7 +49,7 @@ def describe_error(error: BaseException) -> str:
     """Say an exception in one readable line: its type and its message."""
     try:
         message = str(error)
-    except Exception as broken:  # noqa: BLE001 -- a broken __str__ must not hide the failure
+    except BaseException as broken:  # noqa: BLE001 -- a broken __str__ must not hide the failure
         message = f"(its message could not be read: {type(broken).__name__})"
     name = type(error).__name__
     return fit_error(f"{name}: {message}" if message else name)
