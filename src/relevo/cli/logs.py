@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from textwrap import indent
 from typing import Final
 
 from relevo.cli.printing import clean
@@ -20,10 +21,12 @@ class TextFormatter(logging.Formatter):
         about = " ".join(
             f"{name}={value}" for name in FIELDS if (value := record.__dict__.get(name)) is not None
         )
-        head = f"{self.formatTime(record)} {record.levelname:<7} {clean(record.getMessage())}"
+        # One line, whatever an error of a handler says: nobody forges a line of the log.
+        text = clean(record.getMessage()).replace("\n", "\\x0a")
+        head = f"{self.formatTime(record)} {record.levelname:<7} {text}"
         line = f"{head} [{clean(about)}]" if about else head
         if record.exc_info:
-            line = f"{line}\n{clean(self.formatException(record.exc_info))}"
+            line = f"{line}\n{indent(clean(self.formatException(record.exc_info)), '    ')}"
         return line
 
 
