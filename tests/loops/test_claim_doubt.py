@@ -127,3 +127,34 @@ def test_jobs_of_a_session_that_ended_during_the_claim_are_not_started(
         wait_until(lambda: job_row(owner, job.id)["state"] == "completed")
 
     assert starts == [2]
+
+
+def test_jobs_claimed_while_the_lease_cannot_be_proved_are_given_back(
+    app: Relevo, database: str, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F-019. Red when they are started: another worker may hold them soon."""
+    claim, doubted = claimer.claim, []
+    is_proved = Heartbeat.is_proved
+
+    def late(*args: Any) -> Operation[Any]:
+        answer = yield from claim(*args)
+        if answer[0] and not doubted:
+            doubted.append(1)
+        return answer
+
+    def prove(heartbeat: Heartbeat) -> bool:
+        # The first look after the claim falls into the gap.
+        if doubted == [1]:
+            doubted.append(2)
+            return False
+        return is_proved(heartbeat)
+
+    monkeypatch.setattr(claimer, "claim", late)
+    monkeypatch.setattr(Heartbeat, "is_proved", prove)
+    enqueue(owner, 1)
+
+    drain(app, database, poll=POLL)
+
+    assert query(database, "SELECT state, attempt, excused, losses FROM relevo.jobs") == [
+        ("completed", 2, 1, 0)
+    ]

@@ -18,9 +18,10 @@ from relevo.engine.jobs.claim import START, Cursor, claim
 from relevo.loops.handlers import Handlers
 from relevo.loops.heartbeat import Heartbeat
 from relevo.loops.settings import WorkerSettings
-from relevo.loops.settler import Settler
+from relevo.loops.settler import Answer, Settler
 from relevo.loops.signals import Signal
 from relevo.loops.supervise import Pulse
+from relevo.model import settlement
 
 _LOG: Final = logging.getLogger("relevo.worker")
 
@@ -114,11 +115,15 @@ class Claimer:
             # The claim may have been committed, its answer lost; see _resolve_doubt.
             self._doubtful = (worker, time.monotonic() + CLAIM_TIMEOUT)
             raise
-        if jobs and self._heartbeat.worker == worker:
-            self._handlers.start(worker, queue, jobs)
-        elif jobs:
+        if jobs and self._heartbeat.worker != worker:
             # The process slept: the session has ended, and these jobs are others' by now.
             _LOG.warning("session %s ended during a claim, its jobs are not started", worker)
+        elif self._heartbeat.is_proved():
+            self._handlers.start(worker, queue, jobs)
+        else:
+            for job in jobs:
+                back = settlement.release(job, "lease could not be proved")
+                self._settler.put(Answer(worker, queue, back))
         return len(jobs)
 
     async def _resolve_doubt(self, worker: int | None, *, at_once: bool = False) -> None:

@@ -18,7 +18,7 @@ from typing import Final
 
 import psycopg
 
-from relevo.db.connect import EngineConnection
+from relevo.db.connect import EngineConnection, with_patience
 from relevo.db.dsn import ENGINE_SETTINGS, HANDLER_SETTINGS, WORKER_ROLE, with_session
 from relevo.db.pools import HandlerPools
 from relevo.engine.jobs import session
@@ -209,7 +209,8 @@ class Worker:
         await self._run_once(connection, heartbeat.worker)
         handlers.hand_back_waiting("the worker stopped")
         until = time.monotonic() + self._settings.grace.total_seconds()
-        while handlers.running and time.monotonic() < until:
+        # A lease that runs out meanwhile ends the grace: the jobs may be others' by then.
+        while handlers.running and time.monotonic() < until and heartbeat.is_proved():
             self._engine.beat()
             await asyncio.sleep(0.02)
         if handlers.running:
@@ -250,9 +251,10 @@ class Worker:
 
     def _handler_dsn(self) -> str:
         name = f"relevo handlers {self._settings.name}"[:63]
-        return with_session(
+        dsn = with_session(
             self._settings.dsn, role=WORKER_ROLE, settings=HANDLER_SETTINGS, application_name=name
         )
+        return with_patience(dsn)
 
     def _listen_dsn(self) -> str | None:
         if self._settings.listen_dsn == "":
