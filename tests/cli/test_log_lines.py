@@ -1,7 +1,6 @@
 """What a worker writes to stderr is one line for each record, whoever chose the words."""
 
 import logging
-import sys
 
 import pytest
 
@@ -21,11 +20,9 @@ def test_an_error_forges_no_line_of_the_log(formatter: logging.Formatter) -> Non
 
 
 def test_the_lines_of_a_trace_are_set_in() -> None:
-    try:
-        msg = "x\n2026-01-01 CRITICAL all is lost"
-        raise ValueError(msg)
-    except ValueError:
-        record = logging.LogRecord("relevo", 40, "", 1, "failed", (), sys.exc_info())
+    error = ValueError("x\n2026-01-01 CRITICAL all is lost")
+    trouble = (ValueError, error, None)
+    record = logging.LogRecord("relevo", logging.ERROR, "", 1, "failed", (), trouble)
 
     _, *trace = TextFormatter().format(record).splitlines()
 
