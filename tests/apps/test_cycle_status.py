@@ -55,7 +55,7 @@ def test_the_status_names_who_is_in_trouble_with_the_last_error(worker, cycle):
 
     status = run(worker, service.cycle_status(TENANT, cycle.id))
 
-    assert [(one.full_name, one.state, one.attempt, one.last_error) for one in status.troubled] == [
+    assert [(one.full_name, one.state, one.starts, one.last_error) for one in status.troubled] == [
         ("Bruno Díaz", "failed", 6, "550 no such mailbox"),
         ("Célia Nóbrega", "available", 2, "451 try again later"),
     ]

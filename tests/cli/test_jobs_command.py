@@ -94,6 +94,22 @@ def test_a_list_shows_no_payload_and_show_does(
     assert shown["attempts"] == []
 
 
+def test_the_starts_that_count_are_called_so_everywhere(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    job = a_job(connection, state="failed", attempt=5, excused=2, last_error="boom")
+    connection.commit()
+
+    (listed,) = json.loads(relevo("jobs", "list", "-o", "json").stdout)["jobs"]
+    shown = json.loads(relevo("jobs", "show", str(job), "-o", "json").stdout)
+
+    assert (listed["starts"], listed["max_attempts"]) == (3, 6)
+    assert listed.keys().isdisjoint({"attempt", "attempts", "excused"})
+    assert (shown["starts"], shown["attempt"], shown["excused"]) == (3, 5, 2)
+    assert "3/6" in relevo("jobs", "list").stdout
+    assert "3/6" in relevo("jobs", "show", str(job)).stdout
+
+
 def test_retry_makes_a_failed_job_due_and_records_who_asked(
     relevo: Command, connection: psycopg.Connection
 ) -> None:

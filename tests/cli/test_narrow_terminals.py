@@ -70,7 +70,7 @@ def test_everybody_of_a_cycle_shows_every_column(staffed: Command, columns: int)
 
     said = on_a_terminal(staffed, "cycle", "status", "2025", "--people", columns=columns)
 
-    in_columns(said, "id", "name", "e-mail", "state", "waiting", "tries", "when")
+    in_columns(said, "id", "name", "e-mail", "state", "waiting", "starts", "when")
     for word in ("Ana", "Álvarez", "Fuente", "Bruno"):
         assert word in said, said
 

@@ -28,7 +28,7 @@ def job_row(job: Job) -> tuple[object, ...]:
         _words()[standing(job)],
         job.queue,
         job.kind,
-        f"{job.attempt - job.excused}/{job.max_attempts}",
+        f"{_starts(job)}/{job.max_attempts}",
         when or job.available_at,
         _first_line(job.last_error),
     )
@@ -42,7 +42,7 @@ def said(job: Job) -> dict[str, object]:
         _("queue"): job.queue,
         _("kind"): job.kind,
         _("state"): _words()[standing(job)],
-        _("starts"): f"{job.attempt - job.excused}/{job.max_attempts}",
+        _("starts"): f"{_starts(job)}/{job.max_attempts}",
         _("losses"): job.losses or None,
         _("priority"): job.priority,
         _("aggregate"): job.aggregate_id,
@@ -70,8 +70,7 @@ def job_fields(job: Job) -> dict[str, object]:
         "kind": job.kind,
         "state": job.state,
         "standing": standing(job),
-        "attempt": job.attempt,
-        "excused": job.excused,
+        "starts": _starts(job),
         "losses": job.losses,
         "max_attempts": job.max_attempts,
         "priority": job.priority,
@@ -112,6 +111,11 @@ def attempt_row(attempt: Attempt) -> tuple[object, ...]:
         attempt.finished_at,
         _first_line(attempt.error),
     )
+
+
+def _starts(job: Job) -> int:
+    """Answer how many of its starts count."""
+    return job.attempt - job.excused
 
 
 def _first_line(error: str | None) -> str:

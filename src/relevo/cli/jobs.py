@@ -135,7 +135,12 @@ def show(shell: Shell, /, *, job_id: int, tenant: str | None) -> None:
         with database.transaction(WEB_ROLE, tenant_id) as connection:
             job, history = perform(connection, inspect.show(tenant_id, job_id))
     if shell.out.as_json:
-        details = {"payload": job.payload, "result": job.result}
+        details = {
+            "attempt": job.attempt,
+            "excused": job.excused,
+            "payload": job.payload,
+            "result": job.result,
+        }
         attempts = [attempt_fields(attempt) for attempt in history]
         shell.out.json({**job_fields(job), **details, "attempts": attempts})
         return

@@ -143,7 +143,7 @@ def status_fields(seen: Seen) -> dict[str, object]:
                 "email": each.email,
                 "job": each.job_id,
                 "state": each.state,
-                "attempts": each.attempt,
+                "starts": each.starts,
                 "due_at": each.available_at if each.finished_at is None else None,
                 "finished_at": each.finished_at,
                 "last_error": each.last_error,
@@ -164,14 +164,14 @@ def _show_notifications(shell: Shell, title: str, people: Sequence[Notification]
         "cancelled": _("recalled"),
     }
     shell.out.line(title)
-    columns = (_("id"), _("name"), _("e-mail"), _("state"), _("tries"), _("when"), _("last error"))
+    columns = (_("id"), _("name"), _("e-mail"), _("state"), _("starts"), _("when"), _("last error"))
     rows = [
         (
             each.external_id,
             each.full_name,
             each.email,
             words[each.state],
-            each.attempt,
+            each.starts,
             each.finished_at or each.available_at,
             each.last_error,
         )

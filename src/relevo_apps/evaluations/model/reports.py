@@ -209,7 +209,7 @@ class Notification:
         full_name: What is shown.
         email: Where it goes.
         state: The job's state.
-        attempt: How many times delivery was started.
+        starts: How many starts of its delivery count.
         available_at: When it is due, or was.
         finished_at: When it ended, if it did.
         last_error: Why the last start failed, readable.
@@ -221,7 +221,7 @@ class Notification:
     full_name: str
     email: str | None
     state: str
-    attempt: int
+    starts: int
     available_at: datetime
     finished_at: datetime | None
     last_error: str | None
