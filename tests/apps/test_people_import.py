@@ -4,6 +4,7 @@ from datetime import date
 
 import psycopg
 import pytest
+from changed_organisations import change_organisation
 from cycle_factory import (
     SMALL,
     TENANT,
@@ -15,14 +16,11 @@ from cycle_factory import (
     noting,
     until,
 )
+from spoiled_organisations import add_defects
 
 from relevo.db.drivers import run
 from relevo_apps.evaluations import service
-from relevo_apps.evaluations.generator import (
-    add_defects,
-    change_organisation,
-    generate_organisation,
-)
+from relevo_apps.evaluations.generator import generate_organisation
 from relevo_apps.evaluations.importer import ProblemKind, check_people, read_people
 
 

@@ -1,7 +1,5 @@
 """Make up organisations: for demonstrations, tests and benchmarks, the same from the same seed."""
 
-from relevo_apps.evaluations.generator.changes import change_organisation
-from relevo_apps.evaluations.generator.defects import DEFECTS, add_defects
 from relevo_apps.evaluations.generator.organisation import (
     LARGEST,
     SMALLEST,
@@ -9,12 +7,4 @@ from relevo_apps.evaluations.generator.organisation import (
     generate_organisation,
 )
 
-__all__ = [
-    "DEFECTS",
-    "LARGEST",
-    "SMALLEST",
-    "Organisation",
-    "add_defects",
-    "change_organisation",
-    "generate_organisation",
-]
+__all__ = ["LARGEST", "SMALLEST", "Organisation", "generate_organisation"]
