@@ -154,3 +154,15 @@ async def test_many_are_awaited_on_an_asynchronous_connection(database: str) -> 
 
     assert len(answers) == 3
     assert query(database, "SELECT count(*) FROM relevo.jobs") == [(3,)]
+
+
+def test_keys_are_met_in_one_order_whatever_the_jobs_are_about(
+    connection: psycopg.Connection,
+) -> None:
+    """F-037. Red when the aggregate comes first: two writers of the same keys would deadlock."""
+    keys = ["b", "d", "a", "c"]
+
+    made = work.enqueue_many(connection, numbers(4), keys=keys, aggregate_ids=["1", "2", "3", "4"])
+
+    by_id = sorted((job.id, key) for job, key in zip(made, keys, strict=True))
+    assert [key for _, key in by_id] == ["a", "b", "c", "d"]

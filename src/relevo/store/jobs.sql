@@ -71,7 +71,7 @@ WITH input AS (
             %(keys)s::text[]
         ) WITH ORDINALITY AS u (payload, aggregate_id, key, place)
         -- Two transactions with the same keys meet them in the same order, so they cannot deadlock.
-        ORDER BY u.aggregate_id, u.key, u.place
+        ORDER BY u.key, u.aggregate_id, u.place
     ) AS sorted
 ),
 created AS (
