@@ -32,7 +32,7 @@ def an_invitation(
     ("language", "one", "many"),
     [
         (Language.ENGLISH, "1 evaluation is waiting", "2 evaluations are waiting"),
-        (Language.SPANISH, "tienes 1 evaluación pendiente", "tienes 2 evaluaciones pendientes"),
+        (Language.SPANISH, "tiene 1 evaluación pendiente", "tiene 2 evaluaciones pendientes"),
         (Language.PORTUGUESE, "você tem 1 avaliação pendente", "você tem 2 avaliações pendentes"),
     ],
 )

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import relevo_apps.evaluations as package
 from relevo_apps.evaluations.importer import ProblemKind
+from relevo_apps.evaluations.importer.columns import PEER_COLUMNS, PEOPLE_COLUMNS
+from relevo_apps.evaluations.importer.headers import missing
 from relevo_apps.evaluations.mails import invitation
 from relevo_apps.evaluations.model.cycles import CycleState, EvaluationState, Relation
 from relevo_apps.evaluations.model.findings import FindingKind
@@ -32,6 +34,14 @@ def values() -> Iterator[str]:
     """The texts that stand in tables, and the states that are shown as words."""
     for kind in (*FindingKind, *ProblemKind):
         yield from (kind.what, kind.todo)
+    for columns in (PEOPLE_COLUMNS, PEER_COLUMNS):
+        yield from (names[0] for names in columns.values())
+    for columns, names in (
+        (PEOPLE_COLUMNS, ("external_id", "full_name")),
+        (PEER_COLUMNS, PEER_COLUMNS),
+    ):
+        yield from (missing(name, columns, 1).fields["names"] for name in names)
+    yield "this worker cannot send mail"
     for enum in (CycleState, EvaluationState, Relation):
         yield from (member.value for member in enum)
     yield from invitation._RELATIONS.values()

@@ -17,6 +17,7 @@ PEOPLE = """id,name,email,manager
 3,Célia Nóbrega,celia@example.com,1
 4,Dan Young,dan@example.com,2
 """
+ADDRESS = "complete the address in the people file and import it with `relevo people import`"
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def events(dsn: str) -> list[tuple[str, str]]:
 
 
 def test_a_cycle_is_created_rehearsed_activated_and_followed(staffed: Command, database: str):
-    created = answer(staffed, "cycle", "create", "2025", "--due", "2026-03-31")
+    created = answer(staffed, "cycle", "create", "2025", "--due", "2099-03-31")
     rehearsed = answer(staffed, "cycle", "preflight", "2025")
     drafts = answer(staffed, "cycle", "status", "2025")
     activated = answer(staffed, "cycle", "activate", "2025", "--hold", "1h", "--actor", "ana")
@@ -58,7 +59,7 @@ def test_a_cycle_is_created_rehearsed_activated_and_followed(staffed: Command, d
         "upward": 3,
         "peer": 0,
     }
-    assert created["cycle"]["due_on"] == "2026-03-31"
+    assert created["cycle"]["due_on"] == "2099-03-31"
     assert (rehearsed["is_ready"], rehearsed["notifications"]) == (True, 4)
     assert [each["code"] for each in rehearsed["warnings"]] == ["without_manager"]
     assert drafts["notifications"]["total"] == 0
@@ -99,7 +100,7 @@ def test_what_blocks_ends_with_6_says_what_to_do_and_is_on_record(staffed: Comma
     assert rehearsed["notifications"] == 0
     assert ended.returncode == 6
     assert "Célia Nóbrega tiene que evaluar y no tiene correo electrónico" in ended.stderr
-    assert "importa la dirección" in ended.stdout
+    assert "complete el correo en el archivo e impórtelo" in " ".join(ended.stdout.split())
     assert events(database)[-1][0] == "activation_refused"
     assert query(database, "SELECT count(*) FROM relevo.jobs") == [(0,)]
 
@@ -114,7 +115,7 @@ def test_a_recall_takes_everything_back_within_the_hold(staffed: Command):
     assert (taken_back["cancelled"], taken_back["mailed"]) == (4, [])
     assert taken_back["cycle"]["state"] == "draft"
     assert again.returncode == 4
-    assert "o estado do ciclo '2025' é rascunho" in again.stderr
+    assert "o ciclo '2025' está em rascunho" in again.stderr
 
 
 def test_a_cycle_that_nobody_knows_ends_with_3(staffed: Command):
@@ -210,6 +211,33 @@ def test_the_status_says_why_no_mail_goes_out(staffed: Command, home: Path):
     assert "RELEVO_SMTP_URL is not set" in seen["mail_paused"]["reason"]
     assert seen["notifications"]["pending"] == 4
     assert "No mail goes out until" in staffed("cycle", "status", "2025").stderr
+    spanish = Command(home, {**staffed.variables, "TZ": "UTC"})(
+        "cycle", "--lang", "es", "status", "2025"
+    ).stderr
+    assert " UTC: este worker no puede enviar correo: RELEVO_SMTP_URL " in spanish
+    assert "is not set" not in spanish
+
+
+def test_a_due_day_is_explained_and_one_that_is_past_deserves_a_look(staffed: Command):
+    wrong = staffed("cycle", "create", "2025", "--due", "31/03/2025", "--lang", "es")
+    answer(staffed, "cycle", "create", "2025", "--due", "2001-03-31")
+
+    seen = answer(staffed, "cycle", "preflight", "2025")
+
+    assert wrong.returncode == 2
+    assert "escriba año-mes-día" in wrong.stderr
+    assert "due_past" in [each["code"] for each in seen["warnings"]]
+
+
+def test_options_that_all_share_stand_before_or_after_every_name(staffed: Command):
+    said = {
+        staffed("-o", "json", "cycle", "list").stdout,
+        staffed("cycle", "-o", "json", "list").stdout,
+        staffed("cycle", "list", "-o", "json").stdout,
+    }
+
+    assert len(said) == 1
+    assert staffed("people", "--lang", "es", "generate", "2").returncode == 2
 
 
 def test_help_names_the_commands_quickly_and_imports_none(relevo: Command):

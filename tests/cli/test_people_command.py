@@ -1,10 +1,13 @@
 """`relevo people`: a file comes in whole or not at all, and every row says what is wrong."""
 
 import json
+import signal
 from pathlib import Path
 
 import psycopg
 from real_command import Command
+
+from workers import wait_until
 
 GOOD = "id,nombre,correo,jefe\n1,Ana Álvarez,ana@example.com,\n2,Bruno Díaz,bruno@example.com,1\n"
 BAD = GOOD + "3,Carla,no address,9\n"
@@ -115,3 +118,33 @@ def test_a_made_up_file_is_the_same_for_the_same_seed_and_comes_in(relevo: Comma
 
     assert again.stdout.splitlines() == file.read_text(encoding="utf-8").splitlines()
     assert json.loads(ended.stdout)["created"] == 30
+
+
+def test_a_header_that_is_missing_is_named_as_the_reader_would(relevo: Command, home: Path):
+    ended = relevo("people", "import", a_file(home, "nombre\nAna\n"), "--lang", "es")
+
+    assert ended.returncode == 1
+    assert "id de empleado" in " ".join(ended.stdout.split())
+    assert "--partial" not in ended.stderr
+
+
+def test_a_date_of_two_meanings_names_the_option(relevo: Command, home: Path):
+    rows = "id,name,hire date\n1,Ana,03/04/2024\n"
+
+    assert "--dates" in relevo("people", "import", a_file(home, rows)).stdout
+
+
+def test_an_interrupted_import_says_that_nothing_was_written(
+    relevo: Command, home: Path, database: str
+):
+    file = a_file(home, GOOD)
+    with psycopg.connect(database) as connection:
+        connection.execute("LOCK TABLE evaluations.people IN ACCESS EXCLUSIVE MODE")
+        with relevo.started("people", "import", file) as process:
+            waiting = "SELECT FROM pg_locks WHERE NOT granted"
+            wait_until(lambda: connection.execute(waiting).fetchone() is not None)
+            process.send_signal(signal.SIGINT)
+            _out, said = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert "Interrupted: nothing was written" in said

@@ -107,6 +107,8 @@ def build_cli(
 def _end(error: Exception, shell: Shell) -> Exit | int:
     """Say an error on stderr; answer the exit code."""
     if isinstance(error, click.exceptions.Abort):
+        if shell.wrote_nothing:
+            print(_("Interrupted: nothing was written"), file=sys.stderr)
         return Exit.INTERRUPTED
     if shell.debug and not isinstance(error, click.ClickException):
         traceback.print_exception(error)

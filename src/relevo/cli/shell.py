@@ -35,6 +35,7 @@ class Shell:
         listen_dsn: What --listen-dsn said.
         debug: Whether an error shows where it came from.
         address: The database that was found, fit to be shown.
+        wrote_nothing: Whether it is sure that an interruption here leaves everything as it was.
         out: Where the command prints.
     """
 
@@ -44,6 +45,7 @@ class Shell:
     listen_dsn: str | None = None
     debug: bool = False
     address: str = ""
+    wrote_nothing: bool = False
     out: Printer = field(default_factory=Printer)
 
     @property

@@ -1,6 +1,7 @@
 """Read what a new cycle is made of from the arguments: relations, people, peers."""
 
 import re
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,26 @@ class PeersRefused(RelevoError):
         "the file of peers has %(problems)s rows that cannot be used; nothing was changed: "
         "correct them and try again"
     )
+
+
+class Day(click.ParamType[date]):
+    """A day as it is written everywhere: year, month, day."""
+
+    name = "day"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> date:
+        """Read what was written."""
+        if isinstance(value, date):
+            return value
+        try:
+            return datetime.strptime(str(value).strip(), "%Y-%m-%d").date()  # noqa: DTZ007 -- a day
+        except ValueError:
+            self.fail(
+                _("%(value)r is no day; write year-month-day, such as 2026-03-31")
+                % {"value": value},
+                param,
+                ctx,
+            )
 
 
 class Rules(click.ParamType[tuple[Relation, ...]]):

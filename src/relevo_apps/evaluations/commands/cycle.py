@@ -1,6 +1,6 @@
 """`relevo cycle`: prepare a cycle, rehearse, activate, recall, and follow it."""
 
-from datetime import datetime, timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from relevo_apps.evaluations import service
 from relevo_apps.evaluations.commands import drafting, following, showing
 from relevo_apps.evaluations.commands.choosing import (
     EVERYBODY,
+    Day,
     Rules,
     read_name,
     read_participants,
@@ -42,6 +43,7 @@ _hold = option(
 
 
 @group("cycle")
+@options()
 def cycle() -> None:
     """Prepare, activate and follow evaluation cycles."""
 
@@ -69,7 +71,7 @@ def cycle() -> None:
 )
 @option(
     "--due",
-    type=click.DateTime(["%Y-%m-%d"]),
+    type=Day(),
     metavar="YYYY-MM-DD",
     help="The day until which evaluations are expected.",
 )
@@ -84,7 +86,7 @@ def create(
     rules: tuple[Relation, ...],
     peers: Path | None,
     participants: str,
-    due: datetime | None,
+    due: date | None,
     tenant: str | None,
     actor: str | None,
 ) -> None:
@@ -100,7 +102,7 @@ def create(
     def creating(desk: Desk) -> Operation[tuple[Cycle, Added, Added | None, Generated]]:
         who = {"actor": desk.actor}
         draft = yield from service.create_cycle(
-            desk.tenant_id, name, rules=rules, due_on=due.date() if due else None, **who
+            desk.tenant_id, name, rules=rules, due_on=due, **who
         )
         added = yield from service.add_participants(desk.tenant_id, draft.id, chosen, **who)
         named: Added | None = None

@@ -29,11 +29,13 @@ class Desk:
         connection: Commits by itself outside `do`.
         tenant_id: Whose rows.
         actor: Who is recorded.
+        shell: The run, which is told when something may have been written.
     """
 
     connection: psycopg.Connection[Any]
     tenant_id: UUID
     actor: str
+    shell: Shell | None = None
 
     def do(self, operation: Operation[T], *, keep: bool = True) -> T:
         """Carry an operation out in a transaction of its own.
@@ -45,6 +47,9 @@ class Desk:
         with self.connection.transaction(force_rollback=not keep):
             perform(self.connection, set_tenant(self.tenant_id))
             answer: T = perform(self.connection, operation)
+            if keep and self.shell is not None:
+                # From here on an interruption may come after the commit.
+                self.shell.wrote_nothing = False
         return answer
 
     def look(self, operation: Operation[T]) -> T:
@@ -62,7 +67,7 @@ class Desk:
             CycleNotFound: There is none.
         """
         try:
-            return self.do(service.find_cycle(self.tenant_id, named)).id
+            return self.do(service.find_cycle(self.tenant_id, named), keep=False).id
         except CycleNotFound:
             try:
                 return UUID(named)
@@ -83,8 +88,9 @@ def working(
     """
     with shell.database() as database, database.connect(WEB_ROLE) as connection:
         tenant_id = perform(connection, resolve_tenant(tenant))
+        shell.wrote_nothing = True
         try:
-            yield Desk(connection, tenant_id, actor or shell.actor)
+            yield Desk(connection, tenant_id, actor or shell.actor, shell)
         except RelevoError as error:
             raise in_words(error) from error
 

@@ -8,7 +8,7 @@ from relevo import Operation
 from relevo.cli import Shell, ngettext
 from relevo.cli import gettext as _
 from relevo_apps.evaluations import service
-from relevo_apps.evaluations.commands.texts import cycle_fields, head
+from relevo_apps.evaluations.commands.texts import cycle_fields, head, say_pause
 from relevo_apps.evaluations.model.listing import CycleLine, Pause
 from relevo_apps.evaluations.model.reports import CycleStatus, Notification
 
@@ -60,7 +60,7 @@ def show_status(shell: Shell, seen: Seen) -> None:
             _("evaluations"): f"{sum(status.evaluations.values())} ({', '.join(states)})",
             _("notifications"): sent.total,
             _("delivered"): sent.delivered,
-            _("failed"): sent.failed,
+            _("not delivered"): sent.failed,
             _("recalled"): sent.cancelled or None,
             _("still to go"): sent.pending,
             _("needed a retry"): sent.retried,
@@ -69,7 +69,10 @@ def show_status(shell: Shell, seen: Seen) -> None:
     if seen.pause is not None and sent.pending:
         shell.out.note(
             _("No mail goes out until %(until)s: %(reason)s")
-            % {"until": f"{seen.pause.until.astimezone():%H:%M:%S}", "reason": seen.pause.reason}
+            % {
+                "until": f"{seen.pause.until.astimezone():%H:%M:%S %Z}",
+                "reason": say_pause(seen.pause),
+            }
         )
 
 
@@ -160,7 +163,7 @@ def _show_notifications(shell: Shell, title: str, people: Sequence[Notification]
         "available": _("waiting"),
         "running": _("being sent"),
         "completed": _("delivered"),
-        "failed": _("failed"),
+        "failed": _("not delivered"),
         "cancelled": _("recalled"),
     }
     shell.out.line(title)

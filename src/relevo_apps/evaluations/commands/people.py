@@ -15,6 +15,7 @@ from relevo_apps.evaluations.model.people import Language
 
 
 @group("people")
+@options()
 def people() -> None:
     """Import the people of an organisation."""
 
@@ -63,7 +64,7 @@ def import_file(
         report = desk.do(
             service.import_people(desk.tenant_id, read, partial=partial), keep=not dry_run
         )
-    _show(shell, report, dry_run=dry_run)
+    _show(shell, report, dry_run=dry_run, whole=not read.is_readable)
     if report.refused or report.problems:
         if dry_run:
             ctx.exit(Exit.BLOCKED)
@@ -90,7 +91,7 @@ def generate(*, size: int, seed: int, target: Any) -> None:
     target.write(generate_organisation(size, seed=seed).csv().encode())
 
 
-def _show(shell: Shell, report: ImportReport, *, dry_run: bool) -> None:
+def _show(shell: Shell, report: ImportReport, *, dry_run: bool, whole: bool) -> None:
     if shell.out.as_json:
         shell.out.json(_fields(report, dry_run=dry_run))
         return
@@ -110,6 +111,8 @@ def _show(shell: Shell, report: ImportReport, *, dry_run: bool) -> None:
     )
     if dry_run:
         shell.out.note(_("This was a rehearsal: nothing was imported."))
+    elif whole:
+        shell.out.note(_("Nothing was imported: correct the file, then import it again."))
     elif not report.applied:
         shell.out.note(
             _("Nothing was imported: correct the rows, or import the good ones with --partial.")

@@ -8,6 +8,7 @@ from relevo.cli import gettext as _
 from relevo_apps.evaluations.importer import Problem
 from relevo_apps.evaluations.model.cycles import Cycle
 from relevo_apps.evaluations.model.findings import Finding
+from relevo_apps.evaluations.model.listing import Pause
 
 
 def say_finding(finding: Finding) -> str:
@@ -44,15 +45,38 @@ def show_findings(shell: Shell, title: str, findings: Sequence[Finding], cycle: 
     _show(shell, title, (_("id"), _("what"), _("what to do")), rows)
 
 
+def say_pause(pause: Pause) -> str:
+    """Say why no mail goes out, as far as the words are ours."""
+    unready, _colon, setting = pause.reason.partition(": ")
+    if not setting:
+        return _(pause.reason)
+    name, _blank, rest = setting.partition(" ")
+    problem, _semicolon, remedy = rest.partition("; ")
+    if not remedy:
+        return pause.reason
+    return f"{_(unready)}: {name} {_(problem)}; {_(remedy)}"
+
+
+def say_problem(problem: Problem) -> tuple[str, str]:
+    """Say what is wrong with a file, and what to do."""
+    fields = dict(problem.fields)
+    for name in ("column", "names"):
+        if name in fields:
+            # Columns are named as files in the reader's language name them.
+            fields[name] = _(str(fields[name]))
+    return _(problem.kind.what) % fields, _(problem.kind.todo) % fields
+
+
 def problem_fields(problem: Problem) -> dict[str, object]:
     """Answer a problem of a file for programs."""
+    what, todo = say_problem(problem)
     return {
         "code": problem.kind.code,
         "line": problem.line or None,
         "column": problem.column or None,
         "value": problem.value or None,
-        "what": _(problem.kind.what) % problem.fields,
-        "todo": _(problem.kind.todo) % problem.fields,
+        "what": what,
+        "todo": todo,
     }
 
 
@@ -64,8 +88,7 @@ def show_problems(shell: Shell, title: str, problems: Sequence[Problem]) -> None
             each.line or "",
             each.column,
             each.value,
-            _(each.kind.what) % each.fields,
-            _(each.kind.todo) % each.fields,
+            *say_problem(each),
         )
         for each in problems
     ]

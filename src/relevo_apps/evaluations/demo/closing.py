@@ -50,7 +50,7 @@ def _show_figures(shell: Shell, figures: Figures, seconds: float) -> None:
             _("evaluations active"): figures.activated.done.evaluations,
             _("notifications"): sent.total,
             _("delivered"): sent.delivered,
-            _("failed"): sent.failed,
+            _("not delivered"): sent.failed,
             _("needed a retry"): sent.retried,
             _("still to go"): sent.pending,
             _("mails the server took"): mail.accepted,

@@ -109,7 +109,7 @@ class ProblemKind(Enum):
     DATE_AMBIGUOUS = (
         "date_ambiguous",
         "day and month can be read in two ways",
-        "write it as year-month-day, or say the order of the dates when importing",
+        "write it as year-month-day, or say the order of the dates with --dates",
     )
     STATUS_UNKNOWN = (
         "status_unknown",

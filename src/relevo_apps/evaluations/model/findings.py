@@ -62,6 +62,15 @@ class FindingKind(Enum):
         "%(subject)s is asked to evaluate and has no e-mail address",
         "complete the address in the people file and import it with `relevo people import`",
     )
+    DUE_PAST = (
+        "due_past",
+        Severity.WARNING,
+        "the evaluations were due on %(detail)s, which is past",
+        (
+            "run `relevo cycle delete %(cycle)s` and create the cycle again with another day, "
+            "unless it is meant so"
+        ),
+    )
     PARTICIPANT_INACTIVE = (
         "participant_inactive",
         Severity.WARNING,

@@ -127,6 +127,12 @@ problem AS (
     WHERE EXISTS (SELECT FROM evaluated)
       AND NOT EXISTS (SELECT FROM asked)
     UNION ALL
+    SELECT 'due_past', '', '', cycle.due_on::text, ''
+    FROM evaluations.cycles AS cycle
+    WHERE cycle.tenant_id = %(tenant_id)s::uuid
+      AND cycle.id = %(cycle_id)s::uuid
+      AND cycle.due_on < current_date
+    UNION ALL
     SELECT 'participant_without_evaluation', evaluated.external_id, evaluated.full_name, '', evaluated.sort_key
     FROM evaluated
     WHERE evaluated.evaluations = 0
