@@ -95,7 +95,7 @@ def test_what_blocks_ends_with_6_says_what_to_do_and_is_on_record(staffed: Comma
     ended = staffed("cycle", "activate", "2025", "--lang", "es")
 
     assert [(each["code"], each["todo"]) for each in rehearsed["blocked"]] == [
-        ("evaluator_without_email", "import the address")
+        ("evaluator_without_email", ADDRESS)
     ]
     assert rehearsed["notifications"] == 0
     assert ended.returncode == 6
