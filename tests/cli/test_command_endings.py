@@ -89,9 +89,55 @@ def test_a_connection_string_without_meaning_is_not_repeated(
 
     answer = nowhere("doctor")
 
-    assert answer.returncode == 1
+    assert answer.returncode == 2
     assert variable in answer.stderr
     assert SECRET not in answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("password", ["one@two", "one/two", "one?two@three", "one:two@three", "@"])
+def test_a_password_with_a_bare_mark_is_no_part_of_any_output(
+    nowhere: Command, password: str
+) -> None:
+    for words in (("jobs", "list"), ("db", "init"), ("doctor",), ("demo",)):
+        answer = nowhere(*words, "--dsn", f"postgresql://ana:{password}@127.0.0.1:1/hr")
+
+        assert answer.returncode == 2
+        assert "percent-encode" in answer.stderr
+        said = answer.stdout + answer.stderr.replace("percent-encode @ : / ? #", "")
+        for piece in ("one", "two", "three"):
+            assert piece not in said
+
+
+def test_an_encoded_password_and_an_address_in_the_query_are_readable(nowhere: Command) -> None:
+    for dsn in (
+        "postgresql://ana:one%40two%2F@127.0.0.1:1/hr",
+        "postgresql://ana:one?two@127.0.0.1:1/hr",
+        "postgresql:///hr?host=%40abstract&port=1",
+        "postgresql://ana@127.0.0.1:1,127.0.0.1:1/hr?application_name=a@b",
+        "host=127.0.0.1 port=1 password=one@two",
+    ):
+        assert nowhere("jobs", "list", "--dsn", dsn).returncode == 69, dsn
+
+
+@pytest.mark.parametrize("words", [("jobs", "list"), ("worker",), ("demo",)])
+def test_an_empty_connection_string_takes_no_other_database(
+    nowhere: Command, words: tuple[str, ...]
+) -> None:
+    by_flag = nowhere(*words, "--dsn", "")
+    nowhere.variables["RELEVO_DSN"] = ""
+    by_variable = nowhere(*words)
+
+    assert (by_flag.returncode, by_variable.returncode) == (2, 2)
+    assert "--dsn is empty" in by_flag.stderr
+    assert "RELEVO_DSN is empty" in by_variable.stderr
+    assert not (nowhere.home / "postgresql").exists()
+
+
+def test_a_database_that_is_missing_is_created_with_init(nowhere: Command, server: str) -> None:
+    answer = nowhere("jobs", "list", "--dsn", make_conninfo(server, dbname="nothing_like_it"))
+
+    assert answer.returncode == 69
+    assert "create it with `relevo db init`" in answer.stderr
 
 
 def test_a_wrong_password_is_an_unreachable_database(nowhere: Command, server: str) -> None:

@@ -21,7 +21,14 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from relevo.api import perform
-from relevo.cli.errors import DatabaseUnreachable, RoleNotAllowed, UnreadableDsn
+from relevo.cli.errors import (
+    DatabaseMissing,
+    DatabaseUnreachable,
+    EmptyDsn,
+    LoginRefused,
+    RoleNotAllowed,
+    UnreadableDsn,
+)
 from relevo.db.connect import with_patience
 from relevo.db.dsn import with_session
 from relevo.db.embedded import Embedded, default_root
@@ -116,7 +123,7 @@ class Database:
 
     def unreachable(self, error: psycopg.Error) -> DatabaseUnreachable:
         """Make of the driver's error one that says where and shows no secret."""
-        return DatabaseUnreachable(dsn=self.address, reason=reason_of(error))
+        return unreachable(self.address, error)
 
     def _answers(self) -> bool:
         try:
@@ -135,18 +142,22 @@ def open_database(dsn: str | None, listen_dsn: str | None) -> Generator[Database
         listen_dsn: What --listen-dsn said.
 
     Raises:
+        EmptyDsn: A connection string was given, and is empty.
         UnreadableDsn: A connection string has no meaning.
         EmbeddedError: No connection string was given and no server can be started.
     """
     source, found = "--dsn", dsn
     for variable in VARIABLES:
-        if not found:
+        if found is None:
             source, found = variable, os.environ.get(variable)
     if listen_dsn:
         _check(listen_dsn, "--listen-dsn")
     elif listen_dsn is None and (listen_dsn := os.environ.get(LISTEN_VARIABLE)):
         _check(listen_dsn, LISTEN_VARIABLE)
-    if found:
+    if found is not None:
+        if not found.strip():
+            # Falling back would work on another database than the one that was meant.
+            raise EmptyDsn(source=source)
         # SQLAlchemy's way of naming a driver, often seen in DATABASE_URL, means nothing to libpq.
         found = _DRIVER.sub("postgresql://", found)
         _check(found, source)
@@ -216,9 +227,40 @@ def reason_of(error: psycopg.Error) -> str:
     return said[-1] if said else type(error).__name__
 
 
+def unreachable(address: str, error: psycopg.Error) -> DatabaseUnreachable:
+    """Answer what a connection that did not come about is called, and what to do.
+
+    Args:
+        address: Where it was tried, fit to be shown.
+        error: The driver's; it knows no code for this, only the server's words.
+    """
+    reason = reason_of(error)
+    if "password" in reason:
+        return LoginRefused(dsn=address, reason=reason)
+    if "database" in reason and "does not exist" in reason:
+        return DatabaseMissing(dsn=address, reason=reason)
+    return DatabaseUnreachable(dsn=address, reason=reason)
+
+
 def _check(dsn: str, source: str) -> None:
     try:
-        conninfo_to_dict(dsn)
+        parts = conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
         # The driver's text quotes the string, and with it perhaps the password.
         raise UnreadableDsn(source=source) from None
+    if _is_torn(dsn, str(parts.get("port") or "")):
+        # A piece of the password stands in the host, the port or the database's name now.
+        raise UnreadableDsn(source=source)
+
+
+def _is_torn(dsn: str, ports: str) -> bool:
+    """Say whether a mark in the password, not percent-encoded, has ended it too early."""
+    scheme, separator, rest = dsn.partition("://")
+    if not separator or scheme not in {"postgresql", "postgres"}:
+        return False
+    # libpq takes the first @ or / for the end of the login, and knows no second.
+    end = next((mark for mark in rest if mark in "@/"), "")
+    place = rest.partition("@")[2] if end == "@" else rest
+    return "@" in place.partition("?")[0] or not all(
+        port.isdigit() for port in ports.split(",") if port
+    )

@@ -12,12 +12,36 @@ class DatabaseUnreachable(RelevoError):
     )
 
 
+class DatabaseMissing(DatabaseUnreachable):
+    """The server answers, and has no database of this name."""
+
+    template = (
+        "the server of %(dsn)s has no such database: %(reason)s; create it with `relevo db init`"
+    )
+
+
+class LoginRefused(DatabaseUnreachable):
+    """The server answers, and does not know this user with this password."""
+
+    template = "the server of %(dsn)s refuses the login: %(reason)s; check user and password"
+
+
+class EmptyDsn(RelevoError):
+    """A connection string was given and says nothing: no other database is taken instead."""
+
+    template = (
+        "the connection string from %(source)s is empty; write it like "
+        "postgresql://user@host:5432/database, or leave %(source)s out"
+    )
+
+
 class UnreadableDsn(RelevoError):
     """The connection string has no meaning. It may hold a password, so it is not repeated."""
 
     template = (
         "the connection string from %(source)s cannot be read; "
-        "write it like postgresql://user@host:5432/database, special characters percent-encoded"
+        "write it like postgresql://user@host:5432/database; "
+        "percent-encode @ : / ? # in the user and the password"
     )
 
 

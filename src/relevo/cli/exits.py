@@ -31,6 +31,8 @@ _EXITS: Final[dict[str, Exit]] = {
     "relevo.engine.jobs.errors.KeyHeld": Exit.CONFLICT,
     "relevo.model.errors.InvalidOption": Exit.USAGE,
     "relevo.cli.errors.ApplicationNotFound": Exit.USAGE,
+    "relevo.cli.errors.EmptyDsn": Exit.USAGE,
+    "relevo.cli.errors.UnreadableDsn": Exit.USAGE,
     "relevo.cli.errors.DatabaseUnreachable": Exit.UNREACHABLE,
     "relevo.cli.errors.OtherDatabase": Exit.CONFLICT,
     "relevo.cli.errors.TenancyDiffers": Exit.CONFLICT,

@@ -64,7 +64,7 @@ class Shell:
         """Whether --dsn or the environment names a database; else it is an embedded one."""
         from relevo.cli.database import VARIABLES  # noqa: PLC0415 -- the same as below
 
-        return bool(self.dsn or any(os.environ.get(name) for name in VARIABLES))
+        return self.dsn is not None or any(name in os.environ for name in VARIABLES)
 
     @contextmanager
     def database(self) -> "Generator[Database, None, None]":
