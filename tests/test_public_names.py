@@ -112,6 +112,7 @@ def test_every_error_that_a_public_docstring_promises_is_public() -> None:
 
 def test_the_names_for_commands_are_these_and_no_others() -> None:
     assert set(importlib.import_module("relevo.cli").__all__) == {
+        "Checkup",
         "Database",
         "Duration",
         "Exit",

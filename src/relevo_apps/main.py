@@ -13,6 +13,7 @@ from relevo_apps.evaluations import commands as evaluations
 
 if TYPE_CHECKING:
     from relevo import Line, Relevo
+    from relevo.cli import Checkup
 
 COMMANDS: Final[tuple[Late, ...]] = evaluations.COMMANDS
 """The commands of the applications, in the order that people see them."""
@@ -42,10 +43,23 @@ def lines() -> "Sequence[Line]":
     return [Line("evaluations", "relevo_apps.evaluations.migrations")]
 
 
+def checkups() -> "Sequence[Checkup]":
+    """Answer what `relevo doctor` looks at for every business."""
+    from relevo_apps.evaluations.commands.checkups import CHECKUPS  # noqa: PLC0415 -- the same
+
+    return CHECKUPS
+
+
 def main() -> None:
     """Run the `relevo` command."""
     evaluations.register_exits()
-    build_cli(app=application, lines=lines, commands=COMMANDS, catalogues=CATALOGUES)()
+    build_cli(
+        app=application,
+        lines=lines,
+        commands=COMMANDS,
+        catalogues=CATALOGUES,
+        checkups=checkups,
+    )()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import relevo_apps.evaluations as package
+from relevo_apps.evaluations.commands.checkups import CHECKUPS
 from relevo_apps.evaluations.importer import ProblemKind
 from relevo_apps.evaluations.importer.columns import PEER_COLUMNS, PEOPLE_COLUMNS
 from relevo_apps.evaluations.importer.headers import missing
@@ -42,6 +43,7 @@ def values() -> Iterator[str]:
     ):
         yield from (missing(name, columns, 1).fields["names"] for name in names)
     yield "this worker cannot send mail"
+    yield from (checkup.title for checkup in CHECKUPS)
     for enum in (CycleState, EvaluationState, Relation):
         yield from (member.value for member in enum)
     yield from invitation._RELATIONS.values()

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from real_command import Command
 
 import workers
-from factories import a_worker
+from factories import a_job, a_worker
 from relevo.cli.doctor.command import CHECKS
 
 
@@ -38,6 +38,8 @@ def test_a_healthy_database_passes_every_check(
 
     # The suite's own server runs without autovacuum.
     assert checks.pop("autovacuum")["status"] == "warn"
+    # An application's own: nothing says here where mail goes.
+    assert checks.pop("mail")["status"] == "warn"
     assert {code: each for code, each in checks.items() if each["status"] != "ok"} == {}
     assert {*checks, "autovacuum"} == {check.code for check in CHECKS}
 
@@ -200,3 +202,46 @@ def _answers(dsn: str) -> bool:
     except psycopg.OperationalError:
         return False
     return True
+
+
+def test_a_paused_queue_is_told_with_its_reason_and_its_time(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    connection.execute(
+        "INSERT INTO relevo.queues (name, paused_until, paused_reason) "
+        "VALUES ('mail', '2999-01-01', 'the server is away'), ('old', '2001-01-01', 'long ago')"
+    )
+    connection.commit()
+
+    found = examined(relevo)["pauses"]
+
+    assert found["status"] == "warn"
+    assert "mail paused until 2999-01-01" in found["why"]
+    assert "the server is away" in found["why"]
+    assert "old" not in found["why"]
+
+
+@pytest.mark.parametrize(("waited", "status"), [("1 second", "warn"), ("1 hour", "fail")])
+def test_due_jobs_that_nobody_runs_are_found(
+    relevo: Command, connection: psycopg.Connection, waited: str, status: str
+) -> None:
+    a_job(connection, queue="orphans")
+    connection.execute("UPDATE relevo.jobs SET available_at = now() - %s::interval", [waited])
+    a_worker(connection)
+    connection.commit()
+
+    found = examined(relevo)["due_jobs"]
+
+    assert found["status"] == status
+    assert "(orphans) 1" in found["why"]
+
+
+def test_the_mail_settings_are_looked_at_before_a_mail_is_due(relevo: Command) -> None:
+    unset = examined(relevo)["mail"]
+    relevo.variables |= {
+        "RELEVO_SMTP_URL": "smtp://127.0.0.1:2525",
+        "RELEVO_SMTP_FROM": "hr@example.com",
+    }
+
+    assert "RELEVO_SMTP_URL" in unset["why"]
+    assert examined(relevo)["mail"]["why"] == "mail goes to 127.0.0.1:2525"

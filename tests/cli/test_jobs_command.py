@@ -213,3 +213,28 @@ def test_words_are_the_readers_and_keys_are_english(
 
     assert word in said
     assert data["jobs"][0]["state"] == "failed"
+
+
+def test_a_retry_says_that_its_queue_rests(relevo: Command, connection: psycopg.Connection) -> None:
+    job_id = a_job(connection, state="failed", queue="mail")
+    connection.execute(
+        "INSERT INTO relevo.queues (name, paused_until, paused_reason) "
+        "VALUES ('mail', '2999-01-01', 'the server is away')"
+    )
+    connection.commit()
+
+    ended = relevo("jobs", "retry", str(job_id))
+
+    assert ended.returncode == 0
+    assert "the queue mail is paused until 2999-01-01" in ended.stderr
+
+
+def test_an_id_beyond_all_ids_is_not_found(relevo: Command) -> None:
+    absurd = "9" * 40
+
+    assert relevo("jobs", "show", absurd).returncode == 3
+    assert relevo("jobs", "retry", absurd).returncode == 3
+
+
+def test_an_empty_list_says_so(relevo: Command) -> None:
+    assert "no jobs" in relevo("jobs", "list").stderr

@@ -10,7 +10,7 @@ from talking_jobs import talk
 
 import workers
 from child_jobs import note, slow
-from factories import job_row
+from factories import a_job, job_row
 from relevo.db.migrate import ENGINE, migrate
 
 APP = ("--app", "child_jobs:app")
@@ -94,7 +94,9 @@ def test_a_copy_delivers_nothing_until_it_is_adopted(
     ran = relevo("worker", "--drain", *APP)
 
     assert refused.returncode == 4
+    assert "environment: pinned tests-of-the-command, found a-restored-copy" in refused.stderr
     assert "relevo db adopt" in refused.stderr
+    assert "jobs that workers would run from here: default 1" in adopted.stderr
     assert state == "available"
     assert (adopted.returncode, ran.returncode) == (0, 0)
     assert job_row(connection, job.id)["state"] == "completed"
@@ -177,3 +179,21 @@ def test_the_worker_hears_of_a_job_without_waiting_for_its_poll(
         workers.wait_until(lambda: job_row(connection, job.id)["state"] == "completed")
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE) == 0
+
+
+def test_a_drained_worker_says_which_queue_rests_and_what_waits(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    a_job(connection, queue="mail")
+    connection.execute(
+        "INSERT INTO relevo.queues (name, paused_until, paused_reason) "
+        "VALUES ('mail', '2999-01-01', 'the server is away')"
+    )
+    connection.commit()
+
+    ended = relevo("worker", "--drain", "-q", "mail", "-q", "nosuch")
+
+    assert ended.returncode == 0
+    assert "no kind of this application uses the queue nosuch" in ended.stderr
+    assert "stopped; still waiting: mail 1 (paused until 2999-01-01" in ended.stderr
+    assert "the server is away)" in ended.stderr

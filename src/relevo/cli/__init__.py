@@ -7,6 +7,7 @@ the driver along.
 
 from typing import TYPE_CHECKING
 
+from relevo.cli.checkup import Checkup
 from relevo.cli.declare import Late, command, group, option
 from relevo.cli.durations import Duration
 from relevo.cli.exits import Exit, register_exit
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from relevo.cli.database import Database
 
 __all__ = [
+    "Checkup",
     "Database",
     "Duration",
     "Exit",

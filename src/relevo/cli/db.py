@@ -1,6 +1,7 @@
 """`relevo db`: prepare the database, and say how it stands."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 
 import click
 import psycopg
@@ -13,11 +14,12 @@ from relevo.cli.declare import group, option
 from relevo.cli.exits import Exit
 from relevo.cli.language import gettext as _
 from relevo.cli.language import ngettext
-from relevo.cli.ready import describe
+from relevo.cli.ready import describe, say_differences
 from relevo.cli.shell import Shell, options, pass_shell
 from relevo.cli.tenancy import VARIABLE as TENANCY
-from relevo.db.dsn import with_session
-from relevo.db.identity import Mode, adopt, check_identity, set_mode
+from relevo.cli.waiting import count_by_queue, list_waiting, say_waiting
+from relevo.db.dsn import WORKER_ROLE, with_session
+from relevo.db.identity import IdentityCheck, Mode, adopt, check_identity, set_mode
 from relevo.db.migrate import (
     MigrationState,
     MigrationStatus,
@@ -109,18 +111,24 @@ def script(shell: Shell, environment: str | None) -> None:
 
 @db.command("adopt")
 @_environment
+@option("--yes", is_flag=True, help="Adopt without asking.")
 @options()
 @pass_shell
-def adopt_database(shell: Shell, environment: str | None) -> None:
+def adopt_database(shell: Shell, environment: str | None, *, yes: bool) -> None:
     """Let workers deliver from this database, although it is a copy."""
     with shell.database() as database, database.connect() as connection:
         before = perform(connection, check_identity(environment))
+        with database.connect(WORKER_ROLE) as working:
+            waiting = count_by_queue(perform(working, list_waiting()))
+        if not before.matches:
+            _warn_of(shell, before, waiting, yes=yes)
         with connection.transaction():
             now = perform(connection, adopt(environment))
     if shell.out.as_json:
         shell.out.json(
             {
                 "differed": before.differences,
+                "waiting": waiting,
                 "system_identifier": now.system_identifier,
                 "database": now.database,
                 "environment": now.environment,
@@ -133,6 +141,18 @@ def adopt_database(shell: Shell, environment: str | None) -> None:
             _("workers deliver from %(found)s now; before it was %(pinned)s")
             % {"found": describe(now), "pinned": describe(before.pinned)}
         )
+
+
+def _warn_of(shell: Shell, before: IdentityCheck, waiting: Mapping[str, int], *, yes: bool) -> None:
+    """Say what adopting would let out, and ask where somebody can answer."""
+    shell.out.note(say_differences(before))
+    shell.out.note(
+        _("jobs that workers would run from here: %(jobs)s") % {"jobs": say_waiting(waiting, {})}
+        if waiting
+        else _("no job is waiting")
+    )
+    if not yes and sys.stdin.isatty():
+        click.confirm(_("Let workers deliver from this database?"), abort=True, err=True)
 
 
 def _migrate(shell: Shell, database: Database, environment: str | None) -> list[Step]:

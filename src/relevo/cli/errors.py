@@ -78,7 +78,7 @@ class OtherDatabase(RelevoError):
 
     template = (
         "this looks like a copy of another database, so nothing is delivered from it: "
-        "pinned was %(pinned)s, found is %(found)s; "
+        "%(differences)s; "
         "run `relevo db adopt` if deliveries from here are wanted"
     )
 

@@ -24,6 +24,7 @@ from relevo.cli.language import gettext as _
 from relevo.cli.language import ngettext, say_error
 from relevo.cli.shell import Shell, options, pass_shell
 from relevo.cli.tenancy import tenant_option
+from relevo.cli.waiting import Pause, list_pauses
 from relevo.db.dsn import WEB_ROLE
 from relevo.engine.jobs import inspect
 from relevo.engine.jobs.errors import JobHeld, JobNotFound, KeyHeld
@@ -34,6 +35,8 @@ from relevo.model.job import JobState
 F = TypeVar("F", bound=Callable[..., Any])
 
 _BATCH: Final = 200
+_LARGEST: Final = 2**63 - 1
+"""A job's id is a bigint; nobody has a larger one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,9 @@ def list_jobs(
     if shell.out.as_json:
         shell.out.json({"jobs": [job_fields(job) for job in page.jobs], "before": page.before})
         return
+    if not page.jobs:
+        shell.out.note(_("no jobs"))
+        return
     columns = [_("id"), _("state"), _("queue"), _("kind"), _("starts"), _("time"), _("last error")]
     shell.out.table(columns, [job_row(job) for job in page.jobs])
     if page.before is not None:
@@ -130,6 +136,8 @@ def list_jobs(
 @pass_shell
 def show(shell: Shell, /, *, job_id: int, tenant: str | None) -> None:
     """Show one job with its payload and the history of its starts."""
+    if not 0 <= job_id <= _LARGEST:
+        raise JobNotFound(id=job_id)
     with shell.database() as database:
         tenant_id = _tenant(database, tenant)
         with database.transaction(WEB_ROLE, tenant_id) as connection:
@@ -190,7 +198,12 @@ def retry(
                     % {"count": len(job_ids)}
                 )
         retried, refused = _retry(shell, database, tenant_id, job_ids)
+        resting = _resting(database, tenant_id, retried)
     _report(shell, retried, refused)
+    for pause in resting:
+        shell.out.note(
+            _("the queue %(queue)s is %(pause)s") % {"queue": pause.queue, "pause": pause.said}
+        )
     if refused:
         worst = JobNotFound if all(isinstance(e, JobNotFound) for e in refused.values()) else None
         click.get_current_context().exit(Exit.NOT_FOUND if worst else Exit.CONFLICT)
@@ -219,6 +232,9 @@ def _retry(
         for start in range(0, len(job_ids), _BATCH):
             with database.transaction(WEB_ROLE, tenant_id) as connection:
                 for job_id in job_ids[start : start + _BATCH]:
+                    if not 0 <= job_id <= _LARGEST:
+                        refused[job_id] = JobNotFound(id=job_id)
+                        continue
                     try:
                         _retry_one(connection, tenant_id, job_id, shell.actor)
                     except (JobNotFound, JobHeld, KeyHeld) as error:
@@ -239,6 +255,19 @@ def _retry_one(
         # Another job took the key between our look and our write.
         job, _history = perform(connection, inspect.show(tenant_id, job_id))
         raise KeyHeld(id=job_id, kind=job.kind) from error
+
+
+def _resting(database: Database, tenant_id: UUID, job_ids: Sequence[int]) -> list[Pause]:
+    """Answer the pauses of the queues in which jobs that were made due wait; looks at some."""
+    with database.transaction(WEB_ROLE, tenant_id) as connection:
+        pauses = perform(connection, list_pauses())
+        if not pauses:
+            return []
+        queues = {
+            perform(connection, inspect.show(tenant_id, job_id))[0].queue
+            for job_id in job_ids[:_BATCH]
+        }
+    return [pause for queue, pause in sorted(pauses.items()) if queue in queues]
 
 
 def _report(shell: Shell, retried: list[int], refused: dict[int, RelevoError]) -> None:

@@ -24,6 +24,7 @@ from relevo.version import VERSION
 
 if TYPE_CHECKING:
     from relevo.app import Relevo
+    from relevo.cli.checkup import Checkup
     from relevo.db.migrate import Line
 
 COMMANDS: Final = (
@@ -78,6 +79,7 @@ def build_cli(
     lines: "Callable[[], Sequence[Line]]",
     commands: Sequence[Late | click.Command] = (),
     catalogues: Sequence[str] = (),
+    checkups: "Callable[[], Sequence[Checkup]]" = tuple,
 ) -> click.Group:
     """Put the command together.
 
@@ -86,12 +88,13 @@ def build_cli(
         lines: Answers the lines of migrations of the applications, when they are needed.
         commands: Commands of the applications.
         catalogues: The packages whose ``locale`` folders hold the applications' texts.
+        checkups: Answers what `relevo doctor` is to look at of the applications' own.
     """
     late = [*COMMANDS, *(each for each in commands if isinstance(each, Late))]
     root = Root(
         "relevo",
         late=late,
-        make_shell=lambda: Shell(app, lines),
+        make_shell=lambda: Shell(app, lines, checkups),
         catalogues=catalogues,
         help="Work that must happen later, once, and in full, kept in your PostgreSQL.",
     )

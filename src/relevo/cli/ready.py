@@ -6,8 +6,9 @@ from relevo.api import perform
 from relevo.app import Relevo
 from relevo.cli.database import Database
 from relevo.cli.errors import MigrationsPending, OtherDatabase, SchemaMissing, TenancyDiffers
+from relevo.cli.language import gettext as _
 from relevo.db.dsn import WORKER_ROLE
-from relevo.db.identity import Identity, check_identity, read_mode
+from relevo.db.identity import Identity, IdentityCheck, check_identity, read_mode
 from relevo.db.migrate import Line, MigrationState, migration_status
 
 
@@ -35,7 +36,7 @@ def require_ready(database: Database, lines: Sequence[Line], app: Relevo) -> Non
         check = perform(connection, check_identity())
         mode = perform(connection, read_mode())
     if not check.matches:
-        raise OtherDatabase(pinned=describe(check.pinned), found=describe(check.found), check=check)
+        raise OtherDatabase(differences=say_differences(check), check=check)
     if app.tenants != mode.value:
         raise TenancyDiffers(application=app.tenants, installation=mode.value)
 
@@ -50,6 +51,27 @@ def require_schema(database: Database, lines: Sequence[Line]) -> None:
     if pending:
         first = f"{pending[0].line} {pending[0].version:04d} {pending[0].name}"
         raise MigrationsPending(count=len(pending), first=first)
+
+
+def say_differences(check: IdentityCheck) -> str:
+    """Say what tells the database at hand from the one that was pinned, each by its name."""
+    if check.pinned is None:
+        return _("nothing was pinned")
+    names = {
+        "environment": _("environment"),
+        "database": _("database"),
+        "system_identifier": _("system"),
+    }
+    return ", ".join(
+        _("%(name)s: pinned %(pinned)s, found %(found)s")
+        % {
+            "name": said,
+            "pinned": getattr(check.pinned, name),
+            "found": getattr(check.found, name),
+        }
+        for name, said in names.items()
+        if name in check.differences
+    )
 
 
 def describe(identity: Identity | None) -> str:

@@ -18,6 +18,7 @@ from relevo.cli.printing import Printer
 
 if TYPE_CHECKING:
     from relevo.app import Relevo
+    from relevo.cli.checkup import Checkup
     from relevo.cli.database import Database
     from relevo.db.migrate import Line
 
@@ -31,6 +32,7 @@ class Shell:
     Attributes:
         load: Makes the application whose kinds workers run.
         lines: The lines of migrations of this installation, the engine's aside.
+        checkups: What the applications add to `relevo doctor`.
         dsn: What --dsn said.
         listen_dsn: What --listen-dsn said.
         debug: Whether an error shows where it came from.
@@ -41,6 +43,7 @@ class Shell:
 
     load: "Callable[[], Relevo]"
     lines: "Callable[[], Sequence[Line]]"
+    checkups: "Callable[[], Sequence[Checkup]]" = tuple
     dsn: str | None = None
     listen_dsn: str | None = None
     debug: bool = False

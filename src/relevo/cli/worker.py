@@ -6,14 +6,16 @@ grace. The second ends the process at once; what ran is rescued when its lease i
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import timedelta
 from types import FrameType
 from typing import Any, Final, TypeVar
 
 import click
+import psycopg
 
+from relevo.api import perform
 from relevo.app import Relevo
 from relevo.cli.database import Database
 from relevo.cli.declare import command, option
@@ -22,7 +24,10 @@ from relevo.cli.language import gettext as _
 from relevo.cli.logs import FORMATS, log_to_stderr
 from relevo.cli.ready import require_ready
 from relevo.cli.shell import Shell, options, pass_shell
+from relevo.cli.waiting import count_by_queue, list_pauses, list_waiting, say_waiting
+from relevo.db.dsn import WORKER_ROLE
 from relevo.db.migrate import migrate
+from relevo.errors import RelevoError
 from relevo.loops.settings import WorkerSettings
 from relevo.loops.worker import Worker
 
@@ -146,6 +151,8 @@ def _serve(
         drain=drain,
     )
     log_to_stderr(log_format)
+    for queue in set(queues) - set(app.registry.queues()):
+        shell.out.note(_("no kind of this application uses the queue %(queue)s") % {"queue": queue})
     running = app.worker(serving)
     _stop_on_signals(running, shell)
     running.start()
@@ -158,6 +165,23 @@ def _serve(
         }
     )
     running.wait()
+    _say_goodbye(shell, database, serving.queues)
+
+
+def _say_goodbye(shell: Shell, database: Database, queues: Sequence[str]) -> None:
+    """Say in one line what is left in the queues, and which of them rest."""
+    try:
+        with database.connect(WORKER_ROLE) as connection:
+            counts = count_by_queue(perform(connection, list_waiting()))
+            pauses = perform(connection, list_pauses())
+    except (RelevoError, psycopg.Error):
+        # It has ended well; that the database has gone meanwhile is no news of its own.
+        return
+    left = say_waiting(
+        {queue: count for queue, count in counts.items() if queue in queues},
+        {queue: pause for queue, pause in pauses.items() if queue in queues},
+    )
+    shell.out.note(_("stopped; still waiting: %(left)s") % {"left": left or "0"})
 
 
 def _stop_on_signals(running: Worker, shell: Shell) -> None:

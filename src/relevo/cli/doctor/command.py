@@ -8,15 +8,15 @@ import psycopg
 
 from relevo.cli.database import reason_of
 from relevo.cli.declare import command, option
-from relevo.cli.doctor import delivery, schema, server
-from relevo.cli.doctor.finding import Check, Finding, Patient, Status, fail, first
+from relevo.cli.doctor import delivery, queues, schema, server
+from relevo.cli.doctor.finding import Check, Finding, Patient, Status, fail, first, ok, warn
 from relevo.cli.exits import Exit
 from relevo.cli.language import gettext as _
 from relevo.cli.language import say_error
 from relevo.cli.shell import Shell, options
 from relevo.errors import RelevoError
 
-CHECKS: Final[Sequence[Check]] = (*server.CHECKS, *schema.CHECKS, *delivery.CHECKS)
+CHECKS: Final[Sequence[Check]] = (*server.CHECKS, *schema.CHECKS, *delivery.CHECKS, *queues.CHECKS)
 
 ENGINE_CONNECTIONS: Final = 5
 """Claim, settle, rescue, listen and heartbeat."""
@@ -38,6 +38,9 @@ def doctor(ctx: click.Context, connections: int) -> None:
     with shell.database() as database, database.connect() as connection:
         patient = Patient(database, shell.lines(), connection, connections)
         found = _examine(shell, patient)
+    for checkup in shell.checkups():
+        why, fix = checkup.examine()
+        found[checkup.code] = ok(why) if fix is None else warn(why, fix)
     _report(shell, found)
     if any(finding.status is Status.FAIL for finding in found.values()):
         ctx.exit(Exit.CHECK_FAILED)
@@ -83,6 +86,7 @@ def _report(shell: Shell, found: dict[str, Finding]) -> None:
         )
         return
     titles = {check.code: check.title for check in CHECKS}
+    titles |= {checkup.code: checkup.title for checkup in shell.checkups()}
     words = {Status.OK: _("ok"), Status.WARN: _("warning"), Status.FAIL: _("failed")}
     rows = [
         (words[each.status], _(titles[code]), f"{each.why}; {each.fix}" if each.fix else each.why)

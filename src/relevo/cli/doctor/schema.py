@@ -5,7 +5,7 @@ from typing import Final
 from relevo.api import perform
 from relevo.cli.doctor.finding import Check, Finding, Patient, fail, ok, read, warn
 from relevo.cli.language import gettext as _
-from relevo.cli.ready import describe
+from relevo.cli.ready import describe, say_differences
 from relevo.db.dsn import WORKER_ROLE
 from relevo.db.identity import check_identity
 from relevo.db.migrate import MigrationState, migration_status
@@ -98,13 +98,14 @@ def _indexes(patient: Patient) -> Finding:
 
 def _identity(patient: Patient) -> Finding:
     check = perform(patient.connection, check_identity())
-    values = {"found": describe(check.found), "pinned": describe(check.pinned)}
     if not check.matches:
         return fail(
-            _("a copy, most likely: pinned is %(pinned)s, found is %(found)s") % values,
+            _("a copy, most likely: %(differences)s") % {"differences": say_differences(check)},
             _("run `relevo db adopt` if deliveries from this database are wanted"),
         )
-    return ok(_("this is the database that was migrated: %(found)s") % values)
+    return ok(
+        _("this is the database that was migrated: %(found)s") % {"found": describe(check.found)}
+    )
 
 
 CHECKS: Final = (
