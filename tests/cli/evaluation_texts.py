@@ -18,6 +18,7 @@ Text = tuple[str, str | None]
 """A text, and its plural where a number decides."""
 
 SAYING = {"_", "gettext"}
+ERRORS = {"RelevoError", "ActivationBlocked"}
 DECLARING = {"command", "group"}
 
 
@@ -55,7 +56,7 @@ def said(node: ast.AST) -> Iterator[Text]:
             yield from said_by_call(node)
         case ast.FunctionDef() if any(named(each) in DECLARING for each in node.decorator_list):
             yield inspect.cleandoc(ast.get_docstring(node) or ""), None
-        case ast.ClassDef() if any(getattr(base, "id", "") == "RelevoError" for base in node.bases):
+        case ast.ClassDef() if any(getattr(base, "id", "") in ERRORS for base in node.bases):
             yield from template(node)
 
 

@@ -335,3 +335,57 @@ def on_a_terminal(command: Command, *words: str) -> str:
             said += piece
     assert process.wait(60) == 0
     return said.decode()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("import nothing_like_it\n", "ModuleNotFoundError: No module named 'nothing_like_it'"),
+        ("1 / 0\n", "ZeroDivisionError"),
+        ("raise SystemExit(0)\n", "SystemExit"),
+        ("def (:\n", "SyntaxError"),
+    ],
+)
+def test_an_application_that_fails_to_import_is_told_with_its_place(
+    relevo: Command, text: str, said: str
+) -> None:
+    relevo.variables["PYTHONPATH"] = str(relevo.home)
+    (relevo.home / "broken_app.py").write_text(text, encoding="utf-8")
+
+    answer = relevo("worker", "--drain", "--app", "broken_app:app")
+
+    assert answer.returncode == 1
+    assert "broken_app cannot be imported" in answer.stderr
+    assert said in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize("target", ["/dev/full", None])
+def test_an_output_that_cannot_be_written_is_a_sentence(
+    relevo: Command, connection: psycopg.Connection, target: str | None
+) -> None:
+    a_job(connection)
+    connection.commit()
+    where = ">&-" if target is None else f"> {target}"
+
+    answer = subprocess.run(
+        ["bash", "-c", f"{COMMAND} jobs list {where}"],
+        env=relevo.environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+
+    assert "Traceback" not in answer.stderr
+    assert "Exception ignored" not in answer.stderr
+    if target:
+        assert answer.returncode == 1
+        assert "the system refused" in answer.stderr
+
+
+def test_a_language_that_nobody_speaks_here_is_noted(nowhere: Command) -> None:
+    answer = nowhere("--lang", "de", "--help")
+
+    assert answer.returncode == 0
+    assert "does not speak de" in answer.stderr
+    assert nowhere("--lang", "pt-BR", "--help").stderr == ""

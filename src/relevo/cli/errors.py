@@ -107,6 +107,23 @@ class ApplicationNotFound(RelevoError):
     )
 
 
+class ApplicationBroken(RelevoError):
+    """The module of the application was found, and importing it failed."""
+
+    template = (
+        "%(module)s cannot be imported, it ends with %(error)s (%(place)s); "
+        "correct the module, or install what it needs"
+    )
+
+
+class SystemRefused(RelevoError):
+    """A file, the output or another thing of the system could not be used."""
+
+    template = (
+        "the system refused: %(reason)s; check the space, the rights and where the output goes"
+    )
+
+
 class PackageMissing(RelevoError):
     """The command needs packages that only an extra brings."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from relevo.errors import RelevoError
-from relevo.i18n import Translator, choose_language, translator
+from relevo.i18n import LANGUAGES, Translator, choose_language, translator
 
 _CLICK: Final = (
     "_termui_impl",
@@ -46,6 +46,14 @@ def speak(
     _now.translator = translator(choose_language(_given(arguments), environment), *packages)
     _teach_click()
     return _now.translator
+
+
+def unknown_language(arguments: Sequence[str]) -> str | None:
+    """Answer the language that the arguments ask for where relevo does not speak it."""
+    given = _given(arguments)
+    if not given or given.lower().startswith(LANGUAGES[0]):
+        return None
+    return given if choose_language(given, {}) == LANGUAGES[0] else None
 
 
 def gettext(text: str) -> str:

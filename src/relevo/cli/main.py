@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from relevo.cli.declare import Group, Late, Option
+from relevo.cli.errors import SystemRefused
 from relevo.cli.exits import Exit, exit_of
 from relevo.cli.language import gettext as _
-from relevo.cli.language import say_error, speak
+from relevo.cli.language import say_error, speak, unknown_language
 from relevo.cli.printing import clean
 from relevo.cli.shell import Shell, options
 from relevo.errors import RelevoError
@@ -60,12 +61,17 @@ class Root(Group):
         arguments = sys.argv[1:] if args is None else list(args)
         speak(arguments, os.environ, self._catalogues)
         _forgive_encodings()
+        if unknown := unknown_language(arguments):
+            text = _("relevo does not speak %(language)s, only es, pt and en")
+            print(clean(text % {"language": unknown}), file=sys.stderr)
         shell = self._make_shell()
         try:
             answer = super().main(
                 arguments, prog_name, complete_var, standalone_mode=False, obj=shell, **extra
             )
             code = answer if isinstance(answer, int) else Exit.OK
+            # A full disk shows when the last of the output is written, not before.
+            sys.stdout.flush()
         except Exception as error:  # noqa: BLE001 -- every error ends with a sentence and a code
             code = _end(error, shell)
         if standalone_mode:
@@ -127,7 +133,11 @@ def _end(error: Exception, shell: Shell) -> Exit | int:
 
         said = ours(error, shell.address)
         if said is None:
-            raise error
+            if not isinstance(error, OSError):
+                raise error
+            # What could not be written must not be tried again when Python ends.
+            sys.stdout = io.StringIO()
+            said = SystemRefused(reason=str(error))
         error = said
     print(clean(f"{_('Error: ')}{say_error(error)}"), file=sys.stderr)
     return exit_of(error)
@@ -135,6 +145,10 @@ def _end(error: Exception, shell: Shell) -> Exit | int:
 
 def _forgive_encodings() -> None:
     """Write what the terminal's encoding lacks as a code, instead of failing half-way."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # Somebody closed it before we began; what is said there is for nobody.
+            setattr(sys, name, io.StringIO())
+        elif isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -5,6 +5,7 @@ import importlib
 import os
 import socket
 import sys
+import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -170,7 +171,7 @@ def _keep_output(ctx: click.Context, _param: click.Parameter, value: str | None)
 
 def _import_application(named: str) -> "Relevo":
     from relevo.app import Relevo  # noqa: PLC0415 -- --help must not import the engine
-    from relevo.cli.errors import ApplicationNotFound  # noqa: PLC0415 -- the same
+    from relevo.cli.errors import ApplicationBroken, ApplicationNotFound  # noqa: PLC0415 -- the same
 
     module, colon, attribute = named.partition(":")
     if not colon or not module or not attribute:
@@ -179,8 +180,22 @@ def _import_application(named: str) -> "Relevo":
         # The folder at hand, as with `python -m`.
         sys.path.insert(0, "")
     try:
-        found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+        imported = importlib.import_module(module)
+    except (Exception, SystemExit) as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            raise ApplicationNotFound(app=named, reason=str(error)) from error
+        # Its own code failed, or lacks a library: that is not "no application".
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        raise ApplicationBroken(
+            module=module,
+            error=f"{type(error).__name__}: {error}".rstrip(": "),
+            place=f"{last.filename}:{last.lineno}",
+        ) from error
+    found: Any = imported
+    try:
+        for name in attribute.split("."):
+            found = getattr(found, name)
+    except AttributeError as error:
         raise ApplicationNotFound(app=named, reason=str(error)) from error
     if not isinstance(found, Relevo):
         raise ApplicationNotFound(app=named, reason=_("it is something else"))

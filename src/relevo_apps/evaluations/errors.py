@@ -54,6 +54,15 @@ class ActivationBlocked(RelevoError):
     findings: tuple[Finding, ...]
 
 
+class OneFindingBlocks(ActivationBlocked):
+    """The same, where a single finding blocks."""
+
+    template: ClassVar[str] = (
+        "cycle '%(name)s' cannot be activated, 1 finding blocks it: %(first)s; "
+        "see it with `relevo cycle preflight`"
+    )
+
+
 class RecallRefused(RelevoError):
     """Answers would be lost."""
 

@@ -240,7 +240,7 @@ def _explained(shell: Shell, refusal: ActivationBlocked) -> ActivationBlocked:
     else:
         show_findings(shell, _("Blocked"), blocked, name)
         show_findings(shell, _("Worth a look"), warnings, name)
-    return ActivationBlocked(**{**refusal.fields, "first": say_finding(blocked[0])})
+    return type(refusal)(**{**refusal.fields, "first": say_finding(blocked[0])})
 
 
 def _nobody() -> Operation[None]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from relevo import Call, Operation, RelevoError, load_statements
-from relevo_apps.evaluations.errors import ActivationBlocked, CycleNotDraft
+from relevo_apps.evaluations.errors import ActivationBlocked, CycleNotDraft, OneFindingBlocks
 from relevo_apps.evaluations.model.cycles import DEFAULT_DISPATCH, Cycle, CycleState, Dispatch
 from relevo_apps.evaluations.model.findings import Finding, split_findings
 from relevo_apps.evaluations.model.reports import Activation, Invited, Preflight
@@ -89,7 +89,8 @@ def _require_ready(tenant_id: UUID, cycle: Cycle) -> Operation[tuple[Finding, ..
     findings = yield from cycle_rows.find_problems(tenant_id, cycle.id)
     blocked, warnings = split_findings(findings)
     if blocked:
-        raise ActivationBlocked(
+        refusal = OneFindingBlocks if len(blocked) == 1 else ActivationBlocked
+        raise refusal(
             name=cycle.name,
             blocked=len(blocked),
             first=blocked[0].what,
