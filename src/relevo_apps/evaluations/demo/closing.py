@@ -6,7 +6,7 @@ from typing import Final
 from relevo.cli import Shell
 from relevo.cli import gettext as _
 from relevo_apps.evaluations.demo.figures import Figures
-from relevo_apps.evaluations.demo.place import Place
+from relevo_apps.evaluations.demo.place import Place, called
 
 _FAILED_SHOWN: Final = 3
 
@@ -79,8 +79,8 @@ def _show_ways(shell: Shell, place: Place, dsn: str, cycle: str) -> None:
     if dsn != place.database.dsn:
         say(_("Its password is not shown; give it in PGPASSWORD or a password file."))
     say(_("Look further:"))
-    say(f"  RELEVO_DSN={quoted} relevo cycle status {cycle} --people")
-    say(f"  RELEVO_DSN={quoted} relevo jobs list")
+    say(f"  RELEVO_DSN={quoted} {called()} cycle status {shlex.quote(cycle)} --people")
+    say(f"  RELEVO_DSN={quoted} {called()} jobs list")
     say(f"  psql {quoted} -f checks/demo.sql")
     say(_("The worker's log: %(file)s") % {"file": place.worker_log})
     say(_("Remove it with: %(command)s") % {"command": place.drop})

@@ -7,6 +7,7 @@ a new database beside the others on that server. Nothing that was there is touch
 import secrets
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -20,8 +21,10 @@ from psycopg.conninfo import make_conninfo
 
 from relevo import Embedded, RelevoError, migrate
 from relevo.cli import Database, Shell
+from relevo_apps.evaluations.demo.leftover import end
 
 _PREFIX: Final = "relevo-demo-"
+_WORKER: Final = "worker.pid"
 _SERVER: Final = "postgresql"
 """The folder's name in RELEVO_HOME, so that every command finds a kept server."""
 
@@ -55,6 +58,11 @@ class Place:
         """Where the worker's lines go."""
         return self.folder / "worker.log"
 
+    @property
+    def worker_pid(self) -> Path:
+        """Which process the worker is."""
+        return self.folder / _WORKER
+
 
 @contextmanager
 def open_place(shell: Shell) -> Generator[Place, None, None]:
@@ -76,6 +84,14 @@ def open_place(shell: Shell) -> Generator[Place, None, None]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+def called() -> str:
+    """Answer how this command was called, ready to be pasted."""
+    name = sys.argv[0]
+    if Path(name).name != "relevo" or shutil.which("relevo") == name:
+        return "relevo"
+    return shlex.quote(name)
+
+
 def remove(folder: Path) -> None:
     """Stop the server of a kept demonstration and remove everything of it.
 
@@ -85,6 +101,8 @@ def remove(folder: Path) -> None:
     server = folder / _SERVER
     if not folder.name.startswith(_PREFIX) or not server.is_dir():
         raise NoDemoHere(folder=folder)
+    # A worker may still be there if the demonstration was killed.
+    end(folder / _WORKER)
     Embedded(server).start().stop()
     shutil.rmtree(folder)
 
@@ -95,7 +113,7 @@ def _embedded(folder: Path) -> Generator[Place, None, None]:
     place: Place | None = None
     try:
         server.start()
-        drop = f"relevo demo --remove {shlex.quote(str(folder))}"
+        drop = f"{called()} demo --remove {shlex.quote(str(folder))}"
         place = Place(Database(server.dsn(), None, server), folder, drop)
         yield place
     finally:

@@ -18,6 +18,7 @@ from relevo.cli import Progress
 from relevo.integrations.smtp.sink import Shares, Sink, by_share
 from relevo_apps.evaluations import service
 from relevo_apps.evaluations.commands.desk import Desk
+from relevo_apps.evaluations.demo.leftover import record
 from relevo_apps.evaluations.demo.place import Place
 from relevo_apps.evaluations.jobs import SCALE
 from relevo_apps.evaluations.model.cycles import Cycle
@@ -26,6 +27,8 @@ from relevo_apps.evaluations.model.reports import CycleStatus
 SENDER: Final = "Evaluations <evaluations@example.com>"
 SHARES: Final = Shares(temporary=0.08, permanent=0.02)
 CONNECTIONS: Final = 8
+
+CHILD: Final = "relevo_apps.evaluations.demo.child"
 
 _LOOK_EVERY: Final = 0.1
 _STOPS_WITHIN: Final = 40.0
@@ -119,15 +122,17 @@ def relaying(place: Place, seed: int, scale: float) -> Generator[Relay, None, No
     """
     with Sink(by_share(seed, SHARES)) as sink, place.worker_log.open("wb") as log:
         # -P: nothing in the folder at hand is imported by mistake.
-        command = [sys.executable, "-P", "-m", "relevo_apps.main", "worker", "--queue", "mail"]
+        command = [sys.executable, "-P", "-m", CHILD, "worker", "--queue", "mail"]
         worker = subprocess.Popen(  # noqa: S603 -- our own program
             [*command, "--poll", "200ms"],
-            stdin=subprocess.DEVNULL,
+            # Its end closes with this process, and the worker stops then.
+            stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
             env=_environment(place, sink, scale),
         )
         try:
+            record(worker.pid, place.worker_pid)
             yield Relay(sink, worker, place)
         finally:
             _stop(worker)
@@ -154,3 +159,6 @@ def _stop(worker: "subprocess.Popen[bytes]") -> None:
         worker.kill()
         worker.wait()
         raise
+    finally:
+        if worker.stdin is not None:
+            worker.stdin.close()
