@@ -13,12 +13,13 @@ from psycopg.rows import dict_row
 
 from relevo import DEFAULT_TENANT
 from relevo.db.drivers import run
-from relevo.engine.jobs.claim import START, Cursor, claim
+from relevo.engine.jobs.claim import claim
 from relevo.engine.jobs.settle import settle
 from relevo.model.backoff import STANDARD, Backoff
 from relevo.model.job import ClaimedJob, JobState
 from relevo.model.kind import Kind
 from relevo.model.payload import PayloadSchema
+from relevo.model.ring import Ring
 from relevo.model.settlement import Action, Settlement
 
 KIND = "test.work"
@@ -119,10 +120,10 @@ def claim_some(
     *,
     queue: str = QUEUE,
     kinds: tuple[str, ...] = (KIND,),
-    cursor: Cursor = START,
+    ring: Ring | None = None,
 ) -> list[ClaimedJob]:
-    """Claim as a worker does."""
-    return run(connection, claim(worker, queue, kinds, limit, cursor))[0]
+    """Claim as a worker does; without a ring as one that has just started."""
+    return run(connection, claim(worker, queue, kinds, limit, ring or Ring()))
 
 
 def settle_some(
@@ -171,5 +172,6 @@ def a_claim(**fields: Any) -> ClaimedJob:
         "lane": UUID(int=0),
         "priority": 2,
         "available_at": None,
+        "started_at": None,
     }
     return ClaimedJob(**{**given, **fields})

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from relevo.model.errors import InvalidOption, PayloadError, TenantRequired
     from relevo.model.ids import DEFAULT_TENANT, uuid7
     from relevo.model.job import Enqueued, JobState, KeyMode
+    from relevo.model.kind import KEEP, Retention
     from relevo.model.options import Options
     from relevo.model.outcome import Cancel, Fail, Outage, Outcome, PermanentError, Retry, Snooze
 
@@ -47,6 +48,7 @@ __all__ = [
     "DEFAULT_TENANT",
     "DELIVERY",
     "ENGINE",
+    "KEEP",
     "STANDARD",
     "WEB_ROLE",
     "AsyncConnection",
@@ -75,6 +77,7 @@ __all__ = [
     "PermanentError",
     "Relevo",
     "RelevoError",
+    "Retention",
     "Retry",
     "Row",
     "Rows",
@@ -122,6 +125,7 @@ _ROOMS: Final = {
     "relevo.model.errors": ("InvalidOption", "PayloadError", "TenantRequired"),
     "relevo.model.ids": ("DEFAULT_TENANT", "uuid7"),
     "relevo.model.job": ("Enqueued", "JobState", "KeyMode"),
+    "relevo.model.kind": ("KEEP", "Retention"),
     "relevo.model.options": ("Options",),
     "relevo.model.outcome": (
         "Cancel",

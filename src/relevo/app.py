@@ -25,9 +25,11 @@ from relevo.model.job import Enqueued, NewJob
 from relevo.model.kind import (
     DEFAULT_PRIORITY,
     DEFAULT_QUEUE,
+    DEFAULT_RETENTION,
     DEFAULT_TIMEOUT,
     Kind,
     Registry,
+    Retention,
 )
 from relevo.model.options import Options, check_key, check_text, refuse
 from relevo.model.payload import MAX_PAYLOAD_BYTES, PayloadSchema
@@ -216,6 +218,7 @@ class Relevo:
         max_attempts: int = DEFAULT_MAX_ATTEMPTS,
         timeout: timedelta = DEFAULT_TIMEOUT,
         priority: int = DEFAULT_PRIORITY,
+        retention: Retention = DEFAULT_RETENTION,
     ) -> Callable[[Callable[Concatenate[Context, P], R]], JobKind[P, R]]:
         """Declare the handler of a kind of job.
 
@@ -226,6 +229,7 @@ class Relevo:
             max_attempts: How many starts count, from 1 to 1000000.
             timeout: How long one start may take.
             priority: From 0 (first) to 3 (last).
+            retention: How long finished jobs stay in the table.
 
         Returns:
             A decorator for a function or coroutine function whose first parameter is
@@ -247,6 +251,7 @@ class Relevo:
                 max_attempts=max_attempts,
                 timeout=timeout,
                 priority=priority,
+                retention=retention,
             )
             self.registry.add(kind)
             return JobKind(self, kind, Options())

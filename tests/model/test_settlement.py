@@ -61,7 +61,13 @@ def test_a_result_that_cannot_be_stored_is_said_and_the_job_is_done(value: objec
 def test_a_retry_waits_by_the_rule_or_as_long_as_it_says() -> None:
     assert answered(Retry(), attempt=3).delay == timedelta(seconds=80)
     assert answered(Retry(MINUTE, "busy")) == Settlement(
-        a_claim().tenant_id, 1, 1, Action.RETRIED, delay=MINUTE, error="busy"
+        a_claim().tenant_id,
+        1,
+        1,
+        Action.RETRIED,
+        delay=MINUTE,
+        error="busy",
+        keep=timedelta(days=30).total_seconds(),
     )
 
 
@@ -148,7 +154,7 @@ def test_a_cancelled_handler_is_a_failed_start() -> None:
 
 
 def test_a_job_that_is_handed_back_waits_for_nothing() -> None:
-    decided = release(a_claim(), "the worker stopped")
+    decided = release(a_kind(), a_claim(), "the worker stopped")
 
     assert (decided.action, decided.delay) == (Action.RELEASED, timedelta(0))
 

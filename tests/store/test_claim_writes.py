@@ -11,6 +11,7 @@ from psycopg import sql
 from factories import a_job, a_worker, claim_some, some_jobs, value
 from relevo.db.embedded import Embedded
 from relevo.db.migrate import ENGINE, migrate
+from relevo.model.ring import Ring
 
 pytestmark = pytest.mark.core
 
@@ -117,16 +118,18 @@ def test_a_claim_is_one_statement_in_the_servers_log() -> None:
                 worker = a_worker(owner)
                 some_jobs(owner, 3)
             with psycopg.connect(as_engine(dsn), autocommit=True) as session:
+                ring = Ring()
                 session.execute("SELECT 'before the claim'")
-                jobs = claim_some(session, worker, 3)
+                swept = claim_some(session, worker, 1, ring=ring)
+                jobs = claim_some(session, worker, 2, ring=ring)
                 session.execute("SELECT 'after the claim'")
             logged = (Path(folder) / "pg" / "server.log").read_text(errors="replace")
 
     between = logged.rpartition("'before the claim'")[2].partition("'after the claim'")[0]
     said = [line for line in between.splitlines() if "execute" in line or "statement:" in line]
-    assert len(jobs) == 3
-    assert "claim_jobs" in said[0]
-    assert len(said) == 2  # the claim, and the line that ends the excerpt
+    assert (len(swept), len(jobs)) == (1, 2)
+    assert ("claim_jobs" in said[0], "claim_lanes" in said[1]) == (True, True)
+    assert len(said) == 3  # the two claims, and the line that ends the excerpt
 
 
 def test_a_claim_with_a_limit_of_zero_kinds_takes_nothing(database: str) -> None:

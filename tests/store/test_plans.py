@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -26,19 +27,42 @@ CLAIM = {
     "limit": 100,
     "after_tenant": ZERO,
     "after_lane": ZERO,
+    "share": 100,
+    "priorities": [0, 1, 2, 3],
 }
-ENDED = {"tenant_ids": [DEFAULT_TENANT], "ids": [1], "attempts": [1], "errors": ["e"]}
+LANES = {
+    "worker": 0,
+    "queue": QUEUE,
+    "kinds": [KIND],
+    "limit": 100,
+    "share": 100,
+    "tenant_ids": [DEFAULT_TENANT] * 4,
+    "lanes": [ZERO] * 4,
+    "priorities": [0, 1, 2, 3],
+    "floors": [datetime(1, 1, 1, tzinfo=UTC)] * 4,
+    "floor_ids": [0] * 4,
+}
+ENDED = {
+    "tenant_ids": [DEFAULT_TENANT],
+    "ids": [1],
+    "attempts": [1],
+    "errors": ["e"],
+    "keeps": [1.0],
+}
+ENDED |= {"keeps": [1.0]}
 COMPLETE = {**ENDED, "worker": 0, "results": ["{}"]}
 SETTLE = {**ENDED, "worker": 0, "actions": ["retried"], "delays": [1.0], "traces": ["t"]}
 KEYS = {"tenant_id": DEFAULT_TENANT, "kind": KIND, "keys": ["k"]}
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "claim": (JOBS["claim_jobs"], CLAIM),
+    "claim from lanes": (JOBS["claim_lanes"], LANES),
+    "prune": (JOBS["prune_jobs"], {"limit": 1000}),
     "complete": (JOBS["complete_jobs"], COMPLETE),
     "settle": (JOBS["settle_jobs"], SETTLE),
     "renew": (WORKERS["renew_worker"], {"worker": 0, "lease": 1.0}),
     "holders": (JOBS["find_key_holders"], {**KEYS, "key_mode": "key"}),
     "expired": (JOBS["release_expired_keys"], KEYS),
-    "rescue": (JOBS["rescue_jobs"], {"workers": [0]}),
+    "rescue": (JOBS["rescue_jobs"], {"workers": [0], "keep": 1.0, "kept_kinds": ["x"]}),
     "unserved": (
         JOBS["postpone_unserved_jobs"],
         {"queue": QUEUE, "delay": 30.0, "limit": 1000},
@@ -90,6 +114,26 @@ def test_the_claim_reads_jobs_by_its_own_index_and_by_place_alone(plans: dict[st
     ]
 
 
+def test_the_claim_from_lanes_reads_each_lane_behind_its_floor(plans: dict[str, Any]) -> None:
+    """Red when the floor is a filter: dead entries before it would be read every time."""
+    assert scans(plans["claim from lanes"], "jobs") == [
+        ("Index Scan", "jobs_claim"),
+        ("Tid Scan", None),
+    ]
+    conditions = [
+        node["Index Cond"]
+        for node in nodes(plans["claim from lanes"])
+        if node.get("Index Name") == "jobs_claim"
+    ]
+    for column in ("queue =", "tenant_id =", "lane =", "priority =", "available_at <="):
+        assert all(column in condition for condition in conditions)
+    assert all("ROW(available_at, id) > ROW(" in condition for condition in conditions)
+
+
+def test_the_pruner_reads_only_rows_that_may_go(plans: dict[str, Any]) -> None:
+    assert scans(plans["prune"], "jobs") == [("Index Scan", "jobs_prune"), ("Tid Scan", None)]
+
+
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_a_hot_statement_neither_sorts_jobs_nor_reads_them_whole(
     plans: dict[str, Any], case: str
@@ -101,12 +145,13 @@ def test_a_hot_statement_neither_sorts_jobs_nor_reads_them_whole(
     assert not {"Hash Join", "Merge Join", "Bitmap Heap Scan"} & kinds
 
 
+@pytest.mark.parametrize("case", ["claim", "claim from lanes"])
 def test_the_claim_filters_in_the_heap_only_what_the_decision_record_lists(
-    plans: dict[str, Any],
+    plans: dict[str, Any], case: str
 ) -> None:
     filters = {
         node["Filter"]
-        for node in nodes(plans["claim"])
+        for node in nodes(plans[case])
         if node.get("Relation Name") == "jobs" and "Filter" in node
     }
 

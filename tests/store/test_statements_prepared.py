@@ -36,6 +36,7 @@ TYPES = {
 # Statements whose rows become a dataclass field by field, in this order.
 READ_AS = {
     ("relevo/store/jobs.sql", "claim_jobs"): ClaimedJob,
+    ("relevo/store/jobs.sql", "claim_lanes"): ClaimedJob,
     ("relevo/store/jobs.sql", "list_jobs"): Job,
     ("relevo/store/jobs.sql", "show_job"): Job,
     ("relevo/store/attempts.sql", "list_attempts"): Attempt,

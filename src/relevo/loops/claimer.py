@@ -14,7 +14,7 @@ import psycopg
 
 from relevo.db.connect import EngineConnection
 from relevo.engine.jobs import session
-from relevo.engine.jobs.claim import START, Cursor, claim
+from relevo.engine.jobs.claim import claim
 from relevo.loops.handlers import Handlers
 from relevo.loops.heartbeat import Heartbeat
 from relevo.loops.settings import WorkerSettings
@@ -22,6 +22,7 @@ from relevo.loops.settler import Answer, Settler
 from relevo.loops.signals import Signal
 from relevo.loops.supervise import Pulse
 from relevo.model import settlement
+from relevo.model.ring import Ring
 
 _LOG: Final = logging.getLogger("relevo.worker")
 
@@ -31,6 +32,8 @@ GATHER: Final = 0.01
 
 CLAIM_TIMEOUT: Final = 10.0
 """The server ends a claim after so many seconds; a lost one cannot commit later than that."""
+
+LEAST_REST: Final = 0.001
 
 BACKLOG: Final = 4
 """How many times its slots a worker may have in unwritten answers before it claims more."""
@@ -61,7 +64,7 @@ class Claimer:
         self._woken = woken
         self._kinds = kinds
         self._on_idle = on_idle
-        self._cursors: dict[str, Cursor] = dict.fromkeys(settings.queues, START)
+        self._rings = {queue: Ring() for queue in settings.queues}
         self._turn = 0
         self._idle_for: int | None = None
         self._doubtful: tuple[int, float] | None = None
@@ -81,8 +84,18 @@ class Claimer:
                 self._handlers.start_next_alone()
             if not await self._has_slots():
                 continue
-            if not await self._claim_all(worker):
-                await self._idle(worker, pulse)
+            begun_at = time.monotonic()
+            if await self._claim_all(worker):
+                continue
+            if rest := self._sweep_in(begun_at):
+                # The remembered lanes are dry; whether others are, a sweep has to say.
+                await self._changed.wait(timeout=rest)
+            elif self._idle_for != worker:
+                # Said before the last look, so that a job enqueued in between is seen or told.
+                await self._connection.run(session.mark_idle(worker, idle=True))
+                self._idle_for = worker
+            else:
+                await self._idle(pulse)
         # Now or never: a claim that commits later than this is rescued, as lost.
         await self._resolve_doubt(self._heartbeat.worker, at_once=True)
 
@@ -108,9 +121,9 @@ class Claimer:
         return claimed
 
     async def _claim(self, worker: int, queue: str, free: int) -> int:
-        operation = claim(worker, queue, self._kinds, free, self._cursors[queue])
+        operation = claim(worker, queue, self._kinds, free, self._rings[queue])
         try:
-            jobs, self._cursors[queue] = await self._connection.run(operation)
+            jobs = await self._connection.run(operation)
         except (psycopg.Error, asyncio.CancelledError):
             # The claim may have been committed, its answer lost; see _resolve_doubt.
             self._doubtful = (worker, time.monotonic() + CLAIM_TIMEOUT)
@@ -122,7 +135,7 @@ class Claimer:
             self._handlers.start(worker, queue, jobs)
         else:
             for job in jobs:
-                back = settlement.release(job, "lease could not be proved")
+                back = settlement.release(None, job, "lease could not be proved")
                 self._settler.put(Answer(worker, queue, back))
         return len(jobs)
 
@@ -135,13 +148,13 @@ class Claimer:
             await self._connection.run(session.hand_back_unknown(worker, known))
         self._doubtful = None
 
-    async def _idle(self, worker: int, pulse: Pulse) -> None:
-        if self._idle_for != worker:
-            # Said before the last look, so that a job enqueued in between is either seen or told.
-            await self._connection.run(session.mark_idle(worker, idle=True))
-            self._idle_for = worker
-            if await self._claim_all(worker):
-                return
+    def _sweep_in(self, moment: float) -> float:
+        """Answer how long to wait for a sweep of each queue that begins after the moment."""
+        now = time.monotonic()
+        rings = (ring for ring in self._rings.values() if not ring.has_swept_since(moment))
+        return max((max(ring.sweep_in(now), LEAST_REST) for ring in rings), default=0.0)
+
+    async def _idle(self, pulse: Pulse) -> None:
         if not (self._handlers.running or self._settler.backlog or self._doubtful):
             self._on_idle()
         pulse.beat()

@@ -143,11 +143,11 @@ class Handlers:
             if kind is None:
                 _LOG.warning("no handler for kind %s, job %s put off", job.kind, job.id)
                 back = settlement.release(
-                    job, f"no handler for kind {job.kind} here", settlement.UNKNOWN_KIND_DELAY
+                    None, job, f"no handler for kind {job.kind} here", settlement.UNKNOWN_KIND_DELAY
                 )
                 self._answer(Answer(worker, queue, back))
                 continue
-            start = Start(Hold(job, worker, self._pools), kind, queue)
+            start = Start(Hold(kind, job, worker, self._pools), kind, queue)
             if job.losses >= ALONE_AFTER:
                 self._take_alone(start)
             else:
@@ -158,7 +158,9 @@ class Handlers:
     def _take_alone(self, start: Start) -> None:
         if self._alone or self._is_one_alone():
             # Held here it would be lost once more, should the one before it end the process.
-            self._settle(start, settlement.release(start.hold.job, "another job runs alone here"))
+            self._settle(
+                start, settlement.release(start.kind, start.hold.job, "another job runs alone here")
+            )
         else:
             self._alone.append(start)
 
@@ -187,7 +189,7 @@ class Handlers:
         self.hand_back_waiting(reason, worker)
         for start in list(self._running.values()):
             if worker is None or start.hold.worker == worker:
-                self._settle(start, settlement.release(start.hold.job, reason))
+                self._settle(start, settlement.release(start.kind, start.hold.job, reason))
                 self._cancel(start)
 
     def hand_back_waiting(self, reason: str, worker: int | None = None) -> None:
@@ -196,7 +198,7 @@ class Handlers:
             if worker is None or start.hold.worker == worker:
                 with contextlib.suppress(ValueError):
                     self._alone.remove(start)
-                    self._settle(start, settlement.release(start.hold.job, reason))
+                    self._settle(start, settlement.release(start.kind, start.hold.job, reason))
 
     def close(self, wait: float = 2.0) -> None:
         """End the handlers' loop; a handler that holds it or a thread is left behind."""

@@ -8,6 +8,7 @@ process could not reach it, and after the server's clock jumped.
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from random import Random
 from typing import Final
 
@@ -33,7 +34,10 @@ MISSING_EVERY: Final = 20
 class Rescuer:
     """Ends silent sessions and rescues their jobs."""
 
-    def __init__(self, settings: WorkerSettings, connection: EngineConnection) -> None:
+    def __init__(
+        self, settings: WorkerSettings, connection: EngineConnection, kept_kinds: Sequence[str]
+    ) -> None:
+        self._kept_kinds = kept_kinds
         self._queues = settings.queues
         self._lease = settings.lease.total_seconds()
         self._connection = connection
@@ -67,7 +71,9 @@ class Rescuer:
             if missing := await self._connection.run(find_missing_sessions()):
                 _LOG.warning("sessions %s are missing, their jobs are taken back", missing)
         # Sessions that have ended are facts; their jobs need no grace.
-        rescued = await self._connection.run(rescue_lost_jobs(), in_transaction=True)
+        rescued = await self._connection.run(
+            rescue_lost_jobs(self._kept_kinds), in_transaction=True
+        )
         self.rescued += len(rescued)
         for job in rescued:
             what = "failed" if job.state is JobState.FAILED else "due again"

@@ -2,7 +2,7 @@
 
 Threads: the engine's loop (claim, settle, listen, rescue), the handlers' loop, the
 heartbeat, the time-outs, and one thread for each plain handler that runs. Connections:
-five of the engine's own (claim, settle, rescue, listen, heartbeat) and at most twice
+six of the engine's own (claim, settle, rescue, prune, listen, heartbeat) and at most twice
 `connections` for the handlers.
 """
 
@@ -26,6 +26,7 @@ from relevo.loops.claimer import CLAIM_TIMEOUT, Claimer
 from relevo.loops.handlers import Closer, Handlers
 from relevo.loops.heartbeat import Heartbeat
 from relevo.loops.listener import Listener
+from relevo.loops.pruner import Pruner
 from relevo.loops.rescuer import Rescuer
 from relevo.loops.settings import WorkerSettings
 from relevo.loops.settler import LOCK_TIMEOUT, Settler
@@ -111,6 +112,7 @@ class Worker:
         settler_connection = EngineConnection(self._dsn("settle", lock_timeout=LOCK_TIMEOUT))
         claim_connection = EngineConnection(self._dsn("claim", CLAIM_TIMEOUT))
         rescue_connection = EngineConnection(self._dsn("rescue"))
+        prune_connection = EngineConnection(self._dsn("prune"))
         settler = Settler(settler_connection, answered, changed)
         pools = HandlerPools(self._handler_dsn(), settings.connections)
         handlers = Handlers(
@@ -151,11 +153,12 @@ class Worker:
         )
         heartbeat.start()
         sweeper.start()
-        rescuer = Rescuer(settings, rescue_connection)
+        rescuer = Rescuer(settings, rescue_connection, self._registry.kept())
         loops = {
             "claim": claimer.run,
             "settle": settler.run,
             "rescue": rescuer.run,
+            "prune": Pruner(prune_connection).run,
         }
         if (listen_dsn := self._listen_dsn()) is not None:
             loops["listen"] = Listener(listen_dsn, settings.queues, woken).run
@@ -173,7 +176,12 @@ class Worker:
             await self._finish(heartbeat, handlers, settler, tasks, rescue_connection)
             sweeping.set()
             handlers.close()
-            for connection in (settler_connection, claim_connection, rescue_connection):
+            for connection in (
+                settler_connection,
+                claim_connection,
+                rescue_connection,
+                prune_connection,
+            ):
                 await connection.close()
 
     async def _watch(self, heartbeat: Heartbeat, handlers: Handlers) -> None:
@@ -201,7 +209,7 @@ class Worker:
         tasks: "dict[str, asyncio.Task[None]]",
         connection: EngineConnection,
     ) -> None:
-        for name in ("listen", "rescue"):
+        for name in ("listen", "rescue", "prune"):
             if name in tasks:
                 await _cancel(tasks[name])
         # A claim under way ends by itself; cancelling it would leave its jobs in doubt.

@@ -84,6 +84,7 @@ class ClaimedJob:
     lane: UUID
     priority: int
     available_at: datetime
+    started_at: datetime
 
     @property
     def failures(self) -> int:

@@ -16,8 +16,35 @@ DEFAULT_TIMEOUT: Final = timedelta(minutes=5)
 DEFAULT_PRIORITY: Final = 2
 MAX_ATTEMPTS_LIMIT: Final = 1_000_000
 
+DAYS_COMPLETED: Final = timedelta(days=7)
+DAYS_FAILED: Final = timedelta(days=30)
+
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,126}")
 _QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long finished jobs of a kind stay in the table.
+
+    Attributes:
+        completed: After a success; None keeps the rows until their owner is purged.
+        failed: After a failure or a cancel; None as above.
+    """
+
+    completed: timedelta | None = DAYS_COMPLETED
+    failed: timedelta | None = DAYS_FAILED
+
+    def keep(self, *, completed: bool) -> float | None:
+        """Answer how many seconds a row stays, or None where it is kept."""
+        kept = self.completed if completed else self.failed
+        return None if kept is None else kept.total_seconds()
+
+
+DEFAULT_RETENTION: Final = Retention()
+
+KEEP: Final = Retention(completed=None, failed=None)
+"""For kinds whose rows an application's unique index relies on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +60,7 @@ class Kind:
         max_attempts: How many starts count before the job is failed, from 1.
         timeout: How long one start may take.
         priority: From 0 (first) to 3 (last).
+        retention: How long finished jobs stay.
     """
 
     name: str
@@ -43,6 +71,7 @@ class Kind:
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     timeout: timedelta = DEFAULT_TIMEOUT
     priority: int = DEFAULT_PRIORITY
+    retention: Retention = DEFAULT_RETENTION
 
     def __post_init__(self) -> None:
         """Refuse values that the table would refuse later."""
@@ -91,6 +120,10 @@ class Registry:
     def names(self) -> list[str]:
         """Answer every kind's name, sorted."""
         return sorted(self._kinds)
+
+    def kept(self) -> list[str]:
+        """Answer the kinds whose failed jobs are kept until their owner is purged."""
+        return sorted(name for name, kind in self._kinds.items() if kind.retention.failed is None)
 
     def queues(self) -> list[str]:
         """Answer every queue that some kind uses, sorted."""

@@ -1,7 +1,7 @@
 """Decide, from what a handler answered, what becomes of its job. No row is touched here."""
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from enum import StrEnum
 from random import Random
@@ -10,7 +10,7 @@ from uuid import UUID
 
 from relevo.model.errors import ResultNotStored
 from relevo.model.job import ClaimedJob
-from relevo.model.kind import Kind
+from relevo.model.kind import Kind, Retention
 from relevo.model.outcome import Cancel, Fail, Outage, PermanentError, Retry, Snooze
 from relevo.model.payload import write_result
 from relevo.model.text import describe_error, fit_error, trace_error
@@ -52,6 +52,7 @@ class Settlement:
         trace: The longer text for the attempt's history.
         result: JSON text of a completed job's result.
         pause: For how long the job's queue is kept from being claimed.
+        keep: How many seconds the row stays once it is final; None keeps it.
     """
 
     tenant_id: UUID
@@ -63,6 +64,7 @@ class Settlement:
     trace: str | None = None
     result: str | None = None
     pause: timedelta | None = None
+    keep: float | None = None
 
 
 def settle_answer(  # noqa: PLR0911 -- one return for each outcome
@@ -77,7 +79,7 @@ def settle_answer(  # noqa: PLR0911 -- one return for each outcome
         random: Where jitter comes from.
     """
     if answer is None:
-        return Settlement(job.tenant_id, job.id, job.attempt, Action.COMPLETED)
+        return complete(kind, job)
     if inspect.isawaitable(answer):
         # A decorator hid a coroutine function: nothing has run, so nothing is completed.
         if inspect.iscoroutine(answer):
@@ -86,18 +88,18 @@ def settle_answer(  # noqa: PLR0911 -- one return for each outcome
     match answer:
         case Retry(in_, reason):
             delay = kind.retry.delay(job.failures, random) if in_ is None else in_
-            return _back(job, Action.RETRIED, delay, reason)
+            return _back(kind, job, Action.RETRIED, delay, reason)
         case Snooze(in_, reason):
-            return _back(job, Action.SNOOZED, in_, reason or None)
+            return _back(kind, job, Action.SNOOZED, in_, reason or None)
         case Outage(reason, in_):
             pause = min(max(in_, LEAST_PAUSE), MOST_PAUSE)
-            return _back(job, Action.RELEASED, timedelta(0), reason, pause=pause)
+            return _back(kind, job, Action.RELEASED, timedelta(0), reason, pause=pause)
         case Fail(reason):
-            return _back(job, Action.FAILED, timedelta(0), reason)
+            return _back(kind, job, Action.FAILED, timedelta(0), reason)
         case Cancel(reason):
-            return _back(job, Action.CANCELLED, timedelta(0), reason)
+            return _back(kind, job, Action.CANCELLED, timedelta(0), reason)
         case _:
-            return _complete(job, answer)
+            return _complete_with(kind, job, answer)
 
 
 def settle_error(kind: Kind, job: ClaimedJob, error: BaseException, random: Random) -> Settlement:
@@ -111,6 +113,7 @@ def settle_error(kind: Kind, job: ClaimedJob, error: BaseException, random: Rand
         delay=timedelta(0) if permanent else kind.retry.delay(job.failures, random),
         error=describe_error(error),
         trace=trace_error(error),
+        keep=kind.retention.keep(completed=False),
     )
 
 
@@ -118,18 +121,26 @@ def settle_timeout(kind: Kind, job: ClaimedJob, random: Random) -> Settlement:
     """Decide for a start that took longer than its kind allows."""
     seconds = kind.timeout.total_seconds()
     delay = kind.retry.delay(job.failures, random)
-    return _back(job, Action.RETRIED, delay, f"timed out after {seconds:g} s")
+    return _back(kind, job, Action.RETRIED, delay, f"timed out after {seconds:g} s")
 
 
 def settle_cancelled(kind: Kind, job: ClaimedJob, random: Random) -> Settlement:
     """Decide for a handler that was cancelled by itself, not by the worker."""
     delay = kind.retry.delay(job.failures, random)
-    return _back(job, Action.RETRIED, delay, "cancelled inside handler")
+    return _back(kind, job, Action.RETRIED, delay, "cancelled inside handler")
 
 
-def release(job: ClaimedJob, reason: str, delay: timedelta = timedelta(0)) -> Settlement:
+def release(
+    kind: Kind | None, job: ClaimedJob, reason: str, delay: timedelta = timedelta(0)
+) -> Settlement:
     """Hand a job back without a charge: the worker stops, or does not know the kind."""
-    return _back(job, Action.RELEASED, delay, reason)
+    return _back(kind, job, Action.RELEASED, delay, reason)
+
+
+def complete(kind: Kind, job: ClaimedJob) -> Settlement:
+    """End a job that succeeded and has nothing to say."""
+    keep = kind.retention.keep(completed=True)
+    return Settlement(job.tenant_id, job.id, job.attempt, Action.COMPLETED, keep=keep)
 
 
 def refuse_payload(kind: Kind, job: ClaimedJob, error: BaseException, random: Random) -> Settlement:
@@ -139,30 +150,32 @@ def refuse_payload(kind: Kind, job: ClaimedJob, error: BaseException, random: Ra
     not fit may belong to a newer or older release, so it is retried by the rule.
     """
     if not job.payload.lstrip().startswith("{"):
-        return _back(job, Action.FAILED, timedelta(0), describe_error(error))
+        return _back(kind, job, Action.FAILED, timedelta(0), describe_error(error))
     return settle_error(kind, job, error, random)
 
 
-def _complete(job: ClaimedJob, answer: object) -> Settlement:
+def _complete_with(kind: Kind, job: ClaimedJob, answer: object) -> Settlement:
     try:
         result, note = write_result(answer), None
     except ResultNotStored as refused:
         # The effects stand, so the job is completed; running it again would repeat them.
         result, note = None, str(refused)
-    return Settlement(
-        job.tenant_id, job.id, job.attempt, Action.COMPLETED, result=result, error=note
-    )
+    return replace(complete(kind, job), result=result, error=note)
 
 
 def _back(
+    kind: Kind | None,
     job: ClaimedJob,
     action: Action,
     delay: timedelta,
     reason: str | None,
+    *,
     pause: timedelta | None = None,
 ) -> Settlement:
     error = None if reason is None else fit_error(reason)
     wait = max(delay, timedelta(0))
+    retention = Retention() if kind is None else kind.retention
+    keep = retention.keep(completed=False)
     return Settlement(
-        job.tenant_id, job.id, job.attempt, action, delay=wait, error=error, pause=pause
+        job.tenant_id, job.id, job.attempt, action, delay=wait, error=error, pause=pause, keep=keep
     )

@@ -9,9 +9,10 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
-from relevo.db.operation import Call, Operation
+from relevo.db.operation import Call, Operation, Rows
 from relevo.db.statements import load_statements
 from relevo.model.job import ClaimedJob, Job, JobState, KeyMode, NewJob
+from relevo.model.ring import Lane, Round
 
 STATEMENTS: Final = load_statements("relevo.store", "jobs.sql")
 
@@ -89,18 +90,51 @@ def find_key_holders(
 
 
 def claim_jobs(
-    worker: int, queue: str, kinds: Sequence[str], limit: int, after: tuple[UUID, UUID]
+    worker: int,
+    queue: str,
+    kinds: Sequence[str],
+    *,
+    limit: int,
+    share: int,
+    after: Lane,
+    priorities: Sequence[int],
 ) -> Operation[list[ClaimedJob]]:
-    """Answer at most `limit` due jobs, now held by `worker`, in the order they should start."""
+    """Answer at most `limit` due jobs of any lane, now held by `worker`, first things first."""
     params = {
         "worker": worker,
         "queue": queue,
         "kinds": list(kinds),
         "limit": limit,
+        "share": share,
         "after_tenant": after[0],
         "after_lane": after[1],
+        "priorities": list(priorities),
     }
     rows = yield Call(STATEMENTS["claim_jobs"], params)
+    return _in_order(rows)
+
+
+def claim_lanes(
+    worker: int, queue: str, kinds: Sequence[str], *, limit: int, begun: Round
+) -> Operation[list[ClaimedJob]]:
+    """Answer at most `limit` due jobs of remembered lanes, now held by `worker`."""
+    params = {
+        "worker": worker,
+        "queue": queue,
+        "kinds": list(kinds),
+        "limit": limit,
+        "share": begun.share,
+        "tenant_ids": [lane[0] for lane, _, _ in begun.probes],
+        "lanes": [lane[1] for lane, _, _ in begun.probes],
+        "priorities": [priority for _, priority, _ in begun.probes],
+        "floors": [floor[0] for _, _, floor in begun.probes],
+        "floor_ids": [floor[1] for _, _, floor in begun.probes],
+    }
+    rows = yield Call(STATEMENTS["claim_lanes"], params)
+    return _in_order(rows)
+
+
+def _in_order(rows: Rows) -> list[ClaimedJob]:
     jobs = [ClaimedJob(*row) for row in rows]
     if len(jobs) > 1:
         jobs.sort(key=lambda job: (job.priority, job.available_at, job.id))
@@ -115,6 +149,7 @@ def complete_jobs(
     attempts: Sequence[int],
     results: Sequence[str | None],
     errors: Sequence[str | None],
+    keeps: Sequence[float | None],
 ) -> Operation[set[tuple[UUID, int]]]:
     """Answer which of the jobs were still held by this attempt and are now completed."""
     params = {
@@ -124,6 +159,7 @@ def complete_jobs(
         "attempts": attempts,
         "results": results,
         "errors": errors,
+        "keeps": keeps,
     }
     rows = yield Call(STATEMENTS["complete_jobs"], params)
     return {(row[0], row[1]) for row in rows}
@@ -137,9 +173,12 @@ def settle_jobs(
     return {(tenant_id, job_id): JobState(state) for tenant_id, job_id, state in rows}
 
 
-def rescue_jobs(workers: Sequence[int]) -> Operation[list[tuple[UUID, int, JobState, str, str]]]:
+def rescue_jobs(
+    workers: Sequence[int], keep: float, kept_kinds: Sequence[str]
+) -> Operation[list[tuple[UUID, int, JobState, str, str]]]:
     """Answer the jobs taken back from ended sessions: tenant, id, state, queue, kind."""
-    rows = yield Call(STATEMENTS["rescue_jobs"], {"workers": list(workers)}, needs_transaction=True)
+    params = {"workers": list(workers), "keep": keep, "kept_kinds": list(kept_kinds)}
+    rows = yield Call(STATEMENTS["rescue_jobs"], params, needs_transaction=True)
     return [
         (tenant, job_id, JobState(state), queue, kind)
         for tenant, job_id, state, queue, kind in rows
@@ -157,6 +196,12 @@ def release_unknown_jobs(worker: int, known: Sequence[int]) -> Operation[int]:
     """Hand back what this session holds beyond the known ids; answer how many jobs."""
     params = {"worker": worker, "known": list(known)}
     rows = yield Call(STATEMENTS["release_unknown_jobs"], params)
+    return int(rows[0][0])
+
+
+def prune_jobs(limit: int) -> Operation[int]:
+    """Delete at most `limit` finished jobs whose retention is over; answer how many."""
+    rows = yield Call(STATEMENTS["prune_jobs"], {"limit": limit})
     return int(rows[0][0])
 
 

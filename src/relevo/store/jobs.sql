@@ -188,6 +188,7 @@ WHERE %(key_mode)s::text = 'waiting_key';
 
 -- name: claim_jobs
 -- Picks due jobs of one queue, marks them as this worker's and counts the attempt, in one trip.
+-- This is the sweep: it reads every lane from its oldest row.
 -- The walk goes from lane to lane after the cursor, tenant by tenant, so nobody starves.
 WITH RECURSIVE walk AS (
     (
@@ -237,7 +238,7 @@ picked AS MATERIALIZED (
     -- Lane by lane, and inside a lane by priority: a tenant with urgent work cannot hold up the others.
     CROSS JOIN LATERAL (
         SELECT ready.place
-        FROM generate_series(0, 3) AS p (priority)
+        FROM unnest(%(priorities)s::smallint[]) AS p (priority)
         CROSS JOIN LATERAL (
             SELECT j.ctid AS place
             FROM relevo.jobs AS j
@@ -252,10 +253,10 @@ picked AS MATERIALIZED (
             ORDER BY
                 j.available_at,
                 j.id
-            LIMIT %(limit)s::integer
+            LIMIT %(share)s::integer
             FOR UPDATE SKIP LOCKED
         ) AS ready
-        LIMIT %(limit)s::integer
+        LIMIT %(share)s::integer
     ) AS due
     LIMIT %(limit)s::integer
 ),
@@ -290,7 +291,81 @@ RETURNING
     j.actor,
     j.lane,
     j.priority,
-    j.available_at;
+    j.available_at,
+    j.started_at;
+
+-- name: claim_lanes
+-- The same claim from lanes that the worker remembers, in each behind the place that it reached.
+WITH picked AS MATERIALIZED (
+    SELECT due.place
+    FROM (
+        SELECT
+        WHERE NOT EXISTS (
+            SELECT
+            FROM relevo.queues AS q
+            WHERE q.name = %(queue)s::text
+              AND q.paused_until > now()
+        )
+    ) AS open
+    CROSS JOIN unnest(
+        %(tenant_ids)s::uuid[],
+        %(lanes)s::uuid[],
+        %(priorities)s::smallint[],
+        %(floors)s::timestamptz[],
+        %(floor_ids)s::bigint[]
+    ) AS probe (tenant_id, lane, priority, floor, floor_id)
+    CROSS JOIN LATERAL (
+        SELECT j.ctid AS place
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.tenant_id = probe.tenant_id
+          AND j.lane = probe.lane
+          AND j.priority = probe.priority
+          AND j.live
+          AND (j.available_at, j.id) > (probe.floor, probe.floor_id)
+          AND j.available_at <= now()
+          AND j.worker IS NULL
+          AND j.kind = ANY (%(kinds)s::text[])
+        ORDER BY
+            j.available_at,
+            j.id
+        LIMIT %(share)s::integer
+        FOR UPDATE SKIP LOCKED
+    ) AS due
+    LIMIT %(limit)s::integer
+),
+-- A claim cannot commit after its session has ended: the end has to wait for this lock.
+-- It is taken only where something was picked, so an empty claim writes nothing.
+me AS MATERIALIZED (
+    SELECT w.id
+    FROM relevo.workers AS w
+    WHERE w.id = %(worker)s::bigint
+      AND EXISTS (SELECT FROM picked)
+    FOR KEY SHARE OF w
+)
+UPDATE relevo.jobs AS j
+SET state = 'running',
+    attempt = j.attempt + 1,
+    worker = %(worker)s::bigint,
+    started_at = clock_timestamp(),
+    waiting_key = NULL
+WHERE j.ctid = ANY (ARRAY (SELECT picked.place FROM picked CROSS JOIN me))
+RETURNING
+    j.tenant_id,
+    j.id,
+    j.attempt,
+    j.excused,
+    j.losses,
+    j.max_attempts,
+    j.kind,
+    j.payload::text,
+    j.aggregate_id,
+    j.headers::text,
+    j.actor,
+    j.lane,
+    j.priority,
+    j.available_at,
+    j.started_at;
 
 -- name: complete_jobs
 -- Ends attempts that succeeded; a worker that lost a job gets no row for it.
@@ -301,6 +376,11 @@ SET state = 'completed',
     worker = NULL,
     finished_at = clock_timestamp(),
     cancel_requested_at = NULL,
+    -- A key that never expires keeps its row.
+    prune_at = CASE
+        WHEN j.key IS NULL OR j.key_expires_at IS NOT NULL
+        THEN greatest(clock_timestamp() + done.keep * interval '1 second', j.key_expires_at)
+    END,
     result = done.result::jsonb,
     last_error = coalesce(done.error, j.last_error)
 FROM unnest(
@@ -308,8 +388,9 @@ FROM unnest(
     %(ids)s::bigint[],
     %(attempts)s::integer[],
     %(results)s::text[],
-    %(errors)s::text[]
-) AS done (tenant_id, id, attempt, result, error)
+    %(errors)s::text[],
+    %(keeps)s::float8[]
+) AS done (tenant_id, id, attempt, result, error, keep)
 -- An array of one, not "=": a merge could use "=", and an empty table's plan would then read all of it.
 WHERE j.tenant_id = ANY (ARRAY[done.tenant_id])
   AND j.id = done.id
@@ -330,8 +411,9 @@ WITH input AS (
         %(actions)s::text[],
         %(delays)s::float8[],
         %(errors)s::text[],
-        %(traces)s::text[]
-    ) AS u (tenant_id, id, attempt, action, delay, error, trace)
+        %(traces)s::text[],
+        %(keeps)s::float8[]
+    ) AS u (tenant_id, id, attempt, action, delay, error, trace, keep)
 ),
 -- Decided under the row's lock, so that a cancel that came in the meantime is seen.
 held AS MATERIALIZED (
@@ -364,6 +446,10 @@ settled AS (
             WHEN h.state <> 'available' THEN j.available_at
             WHEN h.action = 'cancelled' THEN greatest(j.available_at, clock_timestamp())
             ELSE clock_timestamp() + h.delay * interval '1 second'
+        END,
+        prune_at = CASE
+            WHEN h.state <> 'available' AND (j.key IS NULL OR j.key_expires_at IS NOT NULL)
+            THEN greatest(clock_timestamp() + h.keep * interval '1 second', j.key_expires_at)
         END,
         worker = NULL,
         excused = CASE
@@ -440,6 +526,12 @@ lost AS (
         outcome = CASE WHEN h.state <> 'available' THEN h.state END,
         live = h.state = 'available',
         finished_at = CASE WHEN h.state <> 'available' THEN clock_timestamp() END,
+        prune_at = CASE
+            WHEN h.state <> 'available'
+             AND j.kind <> ALL (%(kept_kinds)s::text[])
+             AND (j.key IS NULL OR j.key_expires_at IS NOT NULL)
+            THEN greatest(clock_timestamp() + %(keep)s::float8 * interval '1 second', j.key_expires_at)
+        END,
         available_at = least(j.available_at, clock_timestamp()),
         worker = NULL,
         cancel_requested_at = NULL,
@@ -590,6 +682,31 @@ history AS (
 SELECT count(*)
 FROM released;
 
+-- name: prune_jobs
+-- Deletes finished jobs whose retention is over, a few at a time.
+WITH old AS MATERIALIZED (
+    SELECT gone.place
+    FROM relevo.tenants AS t
+    CROSS JOIN LATERAL (
+        SELECT j.ctid AS place
+        FROM relevo.jobs AS j
+        WHERE j.tenant_id = t.id
+          AND j.prune_at <= now()
+          AND NOT j.live
+        ORDER BY j.prune_at
+        LIMIT %(limit)s::integer
+        FOR UPDATE SKIP LOCKED
+    ) AS gone
+    LIMIT %(limit)s::integer
+),
+pruned AS (
+    DELETE FROM relevo.jobs AS j
+    WHERE j.ctid = ANY (ARRAY (SELECT old.place FROM old))
+    RETURNING j.id
+)
+SELECT count(*)
+FROM pruned;
+
 -- name: list_jobs
 -- One page of jobs, newest first, after the given id.
 SELECT
@@ -709,6 +826,7 @@ SET state = 'available',
     outcome = NULL,
     live = true,
     finished_at = NULL,
+    prune_at = NULL,
     result = NULL,
     excused = CASE WHEN j.live THEN j.excused ELSE j.attempt END,
     losses = CASE WHEN j.live THEN j.losses ELSE 0 END,

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from relevo import (
     DELIVERY,
+    KEEP,
     Backoff,
     Cancel,
     Context,
@@ -90,6 +91,8 @@ def declare_notifications(
         retry=scaled(DELIVERY, scale),
         max_attempts=DEFAULT_DISPATCH.max_attempts,
         priority=DEFAULT_DISPATCH.priority,
+        # The unique index reads these rows for as long as the cycle exists.
+        retention=KEEP,
     )
     async def deliver_notification(ctx: Context, evaluator_id: UUID) -> object:
         if unusual:

@@ -16,7 +16,8 @@ from relevo.cli.language import ngettext
 from relevo.db.connect import with_patience
 from relevo.db.dsn import ENGINE_SETTINGS, WORKER_ROLE
 from relevo.engine.jobs import inspect
-from relevo.engine.jobs.claim import START, claim
+from relevo.engine.jobs.claim import claim
+from relevo.model.ring import Ring
 
 CLAIM_INDEX: Final = "jobs_claim"
 HEARD_WITHIN: Final = 3.0
@@ -57,7 +58,7 @@ def _claim_plan(patient: Patient) -> Finding:
 
 def _explain_claim(connection: Connection) -> Mapping[str, Any]:
     """Plan the claim as a worker does, prepared and without its values; runs nothing."""
-    statement = next(claim(0, "default", [], 1, START)).statement
+    statement = next(claim(0, "default", [], 1, Ring())).statement
     name = sql.Identifier(f"relevo_doctor_{uuid4().hex}")
     values = sql.SQL(", ").join([sql.SQL("NULL")] * len(statement.parameters))
     # One transaction, so that a pooler keeps the three statements on one server session.

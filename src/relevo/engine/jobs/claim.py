@@ -1,50 +1,64 @@
-"""Claim due jobs of one queue, tenant after tenant."""
+"""Claim due jobs of one queue: rounds over remembered lanes, and now and then a sweep."""
 
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
-from uuid import UUID
 
 from relevo.db.operation import Operation
-from relevo.model.ids import NO_LANE
 from relevo.model.job import ClaimedJob
+from relevo.model.ring import Ring
 from relevo.store import jobs
 
 
-@dataclass(frozen=True, slots=True)
-class Cursor:
-    """The tenant and lane after which the next claim begins its walk."""
-
-    tenant_id: UUID = NO_LANE
-    lane: UUID = NO_LANE
-
-
-START: Final = Cursor()
-
-
 def claim(
-    worker: int, queue: str, kinds: Sequence[str], limit: int, cursor: Cursor
-) -> Operation[tuple[list[ClaimedJob], Cursor]]:
-    """Claim at most `limit` due jobs, and say where the next claim should begin.
+    worker: int, queue: str, kinds: Sequence[str], limit: int, ring: Ring
+) -> Operation[list[ClaimedJob]]:
+    """Claim at most `limit` due jobs.
 
-    The claim is one statement: it picks, marks and counts the attempt together. A walk
-    that reached the end of the ring before it was full begins once more from its start.
+    Each claim is one statement: it picks, marks and counts the attempt together. Where
+    one does not fill the slots another follows, at most two.
 
     Args:
         worker: The session that will hold the jobs.
         queue: The queue to claim from.
         kinds: The kinds that the worker can run; others are left alone.
         limit: The number of free slots.
-        cursor: Where the last claim of this queue ended.
+        ring: The worker's memory of this queue.
     """
-    found = yield from jobs.claim_jobs(worker, queue, kinds, limit, (cursor.tenant_id, cursor.lane))
-    last = found
-    if len(found) < limit and cursor != START:
-        rest = limit - len(found)
-        last = yield from jobs.claim_jobs(worker, queue, kinds, rest, (START.tenant_id, START.lane))
-        found = found + last
+    found: list[ClaimedJob] = []
+    if not ring.sweep_in(time.monotonic()):
+        found = yield from _sweep(worker, queue, kinds, limit, ring)
+        if not found:
+            return []
     if len(found) < limit:
-        return found, START
-    # The walk's last step: where it came round, that is not the highest of all.
-    tenant_id, lane = max((job.tenant_id, job.lane) for job in last)
-    return found, Cursor(tenant_id, lane)
+        found = found + (yield from _round(worker, queue, kinds, limit - len(found), ring))
+    return found
+
+
+def _round(
+    worker: int, queue: str, kinds: Sequence[str], limit: int, ring: Ring
+) -> Operation[list[ClaimedJob]]:
+    begun = ring.begin_round(limit)
+    if begun is None:
+        return []
+    found = yield from jobs.claim_lanes(worker, queue, kinds, limit=limit, begun=begun)
+    ring.end_round(begun, limit, found)
+    return found
+
+
+def _sweep(
+    worker: int, queue: str, kinds: Sequence[str], limit: int, ring: Ring
+) -> Operation[list[ClaimedJob]]:
+    begun_at = time.monotonic()
+    found = yield from jobs.claim_jobs(
+        worker,
+        queue,
+        kinds,
+        limit=limit,
+        # A part of the slots for each lane, so that one sweep meets several.
+        share=max(1, limit // 8),
+        after=ring.cursor,
+        priorities=ring.priorities(),
+    )
+    now = time.monotonic()
+    ring.end_sweep(limit, found, now, now - begun_at)
+    return found

@@ -18,8 +18,9 @@ from relevo.db.pools import HandlerPools
 from relevo.db.session import set_tenant
 from relevo.engine.jobs.errors import AlreadyCompleted, LeaseLost
 from relevo.engine.jobs.settle import complete
+from relevo.model import settlement
 from relevo.model.job import ClaimedJob
-from relevo.model.settlement import Action, Settlement
+from relevo.model.kind import Kind
 from relevo.telemetry.logs import job_logger
 
 
@@ -28,12 +29,14 @@ class Hold:
     """A job in this worker's hands, and the means to end it inside a transaction.
 
     Attributes:
+        kind: The rules of its kind.
         job: The job as it was claimed.
         worker: The session that holds it.
         pools: Where transactions come from.
         completed: Whether a transaction of the handler has completed the job.
     """
 
+    kind: Kind
     job: ClaimedJob
     worker: int
     pools: HandlerPools
@@ -42,8 +45,7 @@ class Hold:
     def completion(self) -> Operation[None]:
         """Complete the job in the transaction at hand, or refuse if it is no longer ours."""
         job = self.job
-        done = Settlement(job.tenant_id, job.id, job.attempt, Action.COMPLETED)
-        held = yield from complete(self.worker, done)
+        held = yield from complete(self.worker, settlement.complete(self.kind, job))
         if not held:
             raise LeaseLost(id=job.id, attempt=job.attempt)
 

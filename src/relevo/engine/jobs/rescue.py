@@ -1,5 +1,6 @@
 """Take back what ended sessions held, by the same bound as any failure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
@@ -7,6 +8,7 @@ from uuid import UUID
 
 from relevo.db.operation import Operation
 from relevo.model.job import JobState
+from relevo.model.kind import DAYS_FAILED
 from relevo.store import jobs, workers
 
 UNSERVED_DELAY: Final = timedelta(seconds=30)
@@ -44,16 +46,19 @@ def find_missing_sessions() -> Operation[list[int]]:
     return missing
 
 
-def rescue_lost_jobs() -> Operation[list[RescuedJob]]:
+def rescue_lost_jobs(kept_kinds: Sequence[str] = ()) -> Operation[list[RescuedJob]]:
     """Take back the jobs of ended sessions in one pass, and forget the sessions.
 
     Needs a transaction: on commit jobs and sessions are settled together, on roll-back
     the next rescuer finds both as they were.
+
+    Args:
+        kept_kinds: The kinds whose failed jobs stay until their owner is purged.
     """
     ended = yield from workers.lock_ended_workers()
     if not ended:
         return []
-    rows = yield from jobs.rescue_jobs(ended)
+    rows = yield from jobs.rescue_jobs(ended, DAYS_FAILED.total_seconds(), kept_kinds)
     yield from workers.forget_ended_workers(ended)
     rescued = [RescuedJob(*row) for row in rows]
     for queue in sorted({job.queue for job in rescued if job.state is JobState.AVAILABLE}):

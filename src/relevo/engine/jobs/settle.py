@@ -57,6 +57,7 @@ def _complete(worker: int, done: Sequence[Settlement]) -> Operation[set[tuple[UU
         attempts=[entry.attempt for entry in done],
         results=[entry.result for entry in done],
         errors=[entry.error for entry in done],
+        keeps=[entry.keep for entry in done],
     )
     return held
 
@@ -70,6 +71,7 @@ def _settle_others(worker: int, others: Sequence[Settlement]) -> Operation[_Sett
         "delays": [entry.delay.total_seconds() for entry in others],
         "errors": [entry.error for entry in others],
         "traces": [entry.trace for entry in others],
+        "keeps": [entry.keep for entry in others],
     }
     settled = yield from jobs.settle_jobs(worker, params)
     return settled
