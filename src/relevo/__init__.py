@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from relevo.db.operation import Call, Operation, Row, Rows
     from relevo.db.session import set_tenant
     from relevo.db.statements import Statement, load_statements
-    from relevo.engine.jobs.context import Context
     from relevo.engine.jobs.enqueue import wake
     from relevo.engine.jobs.errors import JobNotFound, LeaseLost
     from relevo.engine.tenants import (
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     )
     from relevo.errors import RelevoError
     from relevo.i18n import Translator, translator
+    from relevo.loops.context import Context
     from relevo.loops.settings import WorkerSettings
     from relevo.loops.worker import Worker
     from relevo.model.backoff import DELIVERY, STANDARD, Backoff
@@ -113,7 +113,7 @@ _ROOMS: Final = {
     "relevo.db.operation": ("Call", "Operation", "Row", "Rows"),
     "relevo.db.session": ("set_tenant",),
     "relevo.db.statements": ("Statement", "load_statements"),
-    "relevo.engine.jobs.context": ("Context",),
+    "relevo.loops.context": ("Context",),
     "relevo.engine.jobs.enqueue": ("wake",),
     "relevo.engine.jobs.errors": ("JobNotFound", "LeaseLost"),
     "relevo.engine.tenants": ("TenantExists", "TenantNotFound", "add_tenant", "resolve_tenant"),

@@ -13,8 +13,8 @@ import msgspec
 
 from relevo.api import AsyncConnection, SyncConnection, perform
 from relevo.db.operation import Operation
-from relevo.engine.jobs.context import Context
 from relevo.engine.jobs.enqueue import enqueue_job, enqueue_jobs
+from relevo.loops.context import Context
 from relevo.loops.handlers import Closer
 from relevo.loops.settings import WorkerSettings
 from relevo.loops.worker import Worker

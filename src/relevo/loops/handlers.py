@@ -18,7 +18,7 @@ from random import Random
 from typing import Any, Final
 
 from relevo.db.pools import HandlerPools
-from relevo.engine.jobs.context import Context, Hold
+from relevo.loops.context import Context, Hold
 from relevo.loops.settler import Answer
 from relevo.loops.threads import ThreadPool
 from relevo.model import settlement
