@@ -4,9 +4,13 @@ import os
 import socket
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Final
 
 from relevo.model.errors import InvalidOption
 from relevo.model.kind import check_name, check_positive
+
+ENGINE_CONNECTIONS: Final = 6
+"""Claim, settle, rescue, prune, listen and heartbeat; handlers' connections come on top."""
 
 
 def _default_name() -> str:

@@ -15,10 +15,10 @@ from relevo.cli.language import gettext as _
 from relevo.cli.language import say_error
 from relevo.cli.shell import Shell, options
 from relevo.errors import RelevoError
+from relevo.loops.settings import ENGINE_CONNECTIONS
 
 CHECKS: Final[Sequence[Check]] = (*server.CHECKS, *schema.CHECKS, *delivery.CHECKS, *queues.CHECKS)
 
-ENGINE_CONNECTIONS: Final = 5
 """Claim, settle, rescue, listen and heartbeat."""
 
 
@@ -28,7 +28,7 @@ ENGINE_CONNECTIONS: Final = 5
     type=click.IntRange(min=1),
     default=ENGINE_CONNECTIONS + 16,
     show_default=True,
-    help="How many connections one worker may open: five of its own, twice eight of handlers.",
+    help="How many connections one worker may open: six of its own, twice eight of handlers.",
 )
 @options(listen=True)
 @click.pass_context
