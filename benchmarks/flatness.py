@@ -9,13 +9,12 @@ import argparse
 import os
 import statistics
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
-from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from relevo.db.drivers import run
@@ -39,8 +38,12 @@ SETTINGS = {
 }
 
 FINISHED = """
-INSERT INTO relevo.jobs (tenant_id, queue, kind, live, state, outcome, finished_at, attempt, payload, available_at, created_at)
-SELECT %(tenant)s, 'bench', 'bench.noop', false, 'completed', 'completed', now() - n * interval '1 ms', 1,
+INSERT INTO relevo.jobs (
+    tenant_id, queue, kind, live, state, outcome, finished_at, attempt, payload, available_at,
+    created_at
+)
+SELECT %(tenant)s, 'bench', 'bench.noop', false, 'completed', 'completed',
+       now() - n * interval '1 ms', 1,
        jsonb_build_object('i', n), now() - interval '1 day', now() - interval '1 day'
 FROM generate_series(1, %(count)s) AS n
 """
@@ -202,7 +205,8 @@ def main() -> None:
                 )
                 base = base or cost
                 print(
-                    f"{scenario.name:12} claim buffers a job {cost.buffers:8.2f} ({cost.buffers / base.buffers:6.2f} x)"
+                    f"{scenario.name:12} claim buffers a job {cost.buffers:8.2f}"
+                    f" ({cost.buffers / base.buffers:6.2f} x)"
                     f"   server CPU a job {cost.cpu:7.1f} us ({cost.cpu / base.cpu:6.2f} x)",
                     flush=True,
                 )
