@@ -18,10 +18,10 @@ from cycle_factory import (
 
 from relevo import Cancel
 from relevo.db.drivers import run
-from relevo.engine.jobs.claim import START as START_OF_WALK
 from relevo.engine.jobs.claim import claim
 from relevo.engine.jobs.settle import settle
 from relevo.model import settlement
+from relevo.model.ring import Ring
 from relevo_apps.evaluations import service
 from relevo_apps.evaluations.errors import CycleNotActive, RecallRefused
 from relevo_apps.evaluations.model.cycles import CycleState, Dispatch
@@ -140,7 +140,7 @@ def test_a_delivery_that_saw_the_draft_is_made_again_after_the_next_activation(d
         (queue,) = owner.execute(
             "UPDATE relevo.jobs SET available_at = now() RETURNING queue"
         ).fetchone()
-        (job,), _ = run(owner, claim(session, queue, ["cycle.dispatched"], 1, START_OF_WALK))
+        (job,) = run(owner, claim(session, queue, ["cycle.dispatched"], 1, Ring()))
         run(owner, recall(cycle))
         run(owner, activation(cycle))
 
