@@ -71,8 +71,8 @@ def test_the_mail_lists_everybody_who_is_to_be_evaluated_with_the_relation(datab
     assert "- Ana Álvarez (your manager)" in celia
     assert "Bruno" not in celia
     ana = body(mails["ana@example.com"])
-    assert ana.index("- Bruno Díaz (es de tu equipo)") < ana.index("- Célia Nóbrega")
-    assert "<li>Bruno Díaz (es de tu equipo)</li>" in body(mails["ana@example.com"], "html")
+    assert ana.index("- Bruno Díaz (es de su equipo)") < ana.index("- Célia Nóbrega")
+    assert "<li>Bruno Díaz (es de su equipo)</li>" in body(mails["ana@example.com"], "html")
 
 
 def test_a_name_cannot_become_markup(database: str):

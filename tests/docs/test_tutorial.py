@@ -15,7 +15,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "tutorial" / "first-cycle.md"
 BLOCK = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MARK = "-- end of block"
 PATIENCE = 120
-PREAMBLE = "set -e; exec 2>&1; trap 'kill $(jobs -p) 2>/dev/null' EXIT"
+PREAMBLE = "set -e; exec 2>&1; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT"
 
 
 @pytest.fixture
