@@ -14,6 +14,7 @@ import pytest
 
 from relevo.db.statements import Statement, parse_statements
 from relevo.model.job import Attempt, ClaimedJob, Job
+from relevo.store.jobs import Waiting
 from relevo.store.queues import QueueRow
 from relevo.store.tenants import Tenant
 from relevo.store.workers import WorkerRow
@@ -38,6 +39,7 @@ READ_AS = {
     ("relevo/store/jobs.sql", "claim_jobs"): ClaimedJob,
     ("relevo/store/jobs.sql", "claim_lanes"): ClaimedJob,
     ("relevo/store/jobs.sql", "list_jobs"): Job,
+    ("relevo/store/jobs.sql", "list_waiting"): Waiting,
     ("relevo/store/jobs.sql", "show_job"): Job,
     ("relevo/store/attempts.sql", "list_attempts"): Attempt,
     ("relevo/store/workers.sql", "list_workers"): WorkerRow,

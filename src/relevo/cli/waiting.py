@@ -2,34 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Final
+from datetime import datetime
 
 from relevo.cli.language import gettext as _
-from relevo.db.operation import Call, Operation
-from relevo.db.statements import load_statements
+from relevo.db.operation import Operation
 from relevo.engine.jobs import inspect
+from relevo.engine.jobs.inspect import Waiting, list_waiting
 
-_STATEMENTS: Final = load_statements("relevo.cli", "waiting.sql")
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """The jobs of one kind that wait in one queue.
-
-    Attributes:
-        queue: The queue.
-        kind: The kind.
-        due: How many could run now.
-        later: How many wait for their time, retries among them.
-        seconds: How long the first of them has been due; 0 where none is.
-    """
-
-    queue: str
-    kind: str
-    due: int
-    later: int
-    seconds: float
+__all__ = ["Pause", "Waiting", "count_by_queue", "list_pauses", "list_waiting", "say_waiting"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +33,14 @@ class Pause:
         return _("paused until %(until)s: %(reason)s") % {"until": until, "reason": self.reason}
 
 
-def list_waiting() -> Operation[list[Waiting]]:
-    """Answer what waits, by queue and kind; only a role that sees every tenant sees all of it."""
-    rows = yield Call(_STATEMENTS["list_waiting"])
-    return [Waiting(*row) for row in rows]
-
-
 def list_pauses() -> Operation[dict[str, Pause]]:
     """Answer the queues that rest at this moment, by name."""
-    now, pauses = datetime.now(UTC), {}
-    for row in (yield from inspect.list_queues()):
-        if row.paused_until is not None and row.paused_until > now:
-            pauses[row.name] = Pause(row.name, row.paused_until, row.paused_reason or "")
-    return pauses
+    rows = yield from inspect.list_queues()
+    return {
+        row.name: Pause(row.name, row.paused_until, row.paused_reason or "")
+        for row in rows
+        if row.is_paused and row.paused_until is not None
+    }
 
 
 def count_by_queue(waiting: Iterable[Waiting]) -> dict[str, int]:

@@ -5,6 +5,7 @@ Each is an operation: it runs on the caller's connection and never commits.
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
@@ -15,6 +16,25 @@ from relevo.model.job import ClaimedJob, Job, JobState, KeyMode, NewJob
 from relevo.model.ring import Lane, Round
 
 STATEMENTS: Final = load_statements("relevo.store", "jobs.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The jobs of one kind that wait in one queue.
+
+    Attributes:
+        queue: The queue.
+        kind: The kind.
+        due: How many could run now.
+        later: How many wait for their time, retries among them.
+        seconds: How long the first of them has been due; 0 where none is.
+    """
+
+    queue: str
+    kind: str
+    due: int
+    later: int
+    seconds: float
 
 
 def _keys(job: NewJob) -> dict[str, object]:
@@ -259,6 +279,12 @@ def count_jobs(tenant_id: UUID, aggregate_id: str | None) -> Operation[dict[tupl
     params = {"tenant_id": tenant_id, "aggregate_id": aggregate_id}
     rows = yield Call(STATEMENTS["count_jobs"], params)
     return {(queue, state): jobs for queue, state, jobs in rows}
+
+
+def list_waiting() -> Operation[list[Waiting]]:
+    """Answer what waits, by queue and kind; only a role that sees every tenant sees all of it."""
+    rows = yield Call(STATEMENTS["list_waiting"])
+    return [Waiting(*row) for row in rows]
 
 
 def _read_job(row: tuple[Any, ...]) -> Job:

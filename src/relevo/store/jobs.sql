@@ -852,3 +852,20 @@ WHERE j.tenant_id = %(tenant_id)s::uuid
   AND (%(aggregate_id)s::text IS NULL OR j.aggregate_id = %(aggregate_id)s::text)
 GROUP BY 1, 2
 ORDER BY 1, 2;
+
+-- name: list_waiting
+-- How many jobs of all tenants are due, and how many later, by queue and kind, and how long they wait.
+SELECT
+    j.queue,
+    j.kind,
+    count(*) FILTER (WHERE j.available_at <= now()) AS due,
+    count(*) FILTER (WHERE j.available_at > now()) AS later,
+    greatest(0, extract(epoch FROM now() - min(j.available_at)))::float8 AS seconds
+FROM relevo.jobs AS j
+WHERE j.state = 'available'
+GROUP BY
+    j.queue,
+    j.kind
+ORDER BY
+    j.queue,
+    j.kind;

@@ -18,6 +18,7 @@ class QueueRow:
     paused_until: datetime | None
     paused_reason: str | None
     paused_by: str | None
+    is_paused: bool
 
 
 def pause_queue(queue: str, for_: timedelta, reason: str, actor: str) -> Operation[datetime]:

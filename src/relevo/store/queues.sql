@@ -24,6 +24,7 @@ SELECT
     q.name,
     q.paused_until,
     q.paused_reason,
-    q.paused_by
+    q.paused_by,
+    coalesce(q.paused_until > now(), false) AS is_paused
 FROM relevo.queues AS q
 ORDER BY q.name;

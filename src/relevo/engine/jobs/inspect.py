@@ -8,9 +8,21 @@ from relevo.engine.jobs.errors import JobHeld, JobNotFound, KeyHeld
 from relevo.model.job import Attempt, Job, JobState
 from relevo.store import attempts, jobs, queues, workers
 
-__all__ = ["JobPage", "count", "list_page", "list_queues", "list_workers", "requeue", "show"]
+__all__ = [
+    "JobPage",
+    "Waiting",
+    "count",
+    "list_page",
+    "list_queues",
+    "list_waiting",
+    "list_workers",
+    "requeue",
+    "show",
+]
 
 list_queues = queues.list_queues
+list_waiting = jobs.list_waiting
+Waiting = jobs.Waiting
 list_workers = workers.list_workers
 count = jobs.count_jobs
 
