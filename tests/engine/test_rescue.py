@@ -299,15 +299,16 @@ def test_a_renewal_brings_an_expired_lease_back_while_nobody_ended_it(
     assert run(connection, end_expired_sessions()) == {}
 
 
-def test_a_session_that_is_closed_can_be_ended_at_once(connection: psycopg.Connection) -> None:
+def test_a_session_that_is_closed_ends_at_once_and_is_noted_for_the_rescue(
+    connection: psycopg.Connection,
+) -> None:
+    """Red when only the lease is given back, or when what it still held is forgotten."""
     worker = a_worker(connection, lease=3600)
 
     run(connection, close_session(worker, [QUEUE]))
 
-    assert set(run(connection, end_expired_sessions())) == {worker}
-
-
-# --- a claim whose answer was lost
+    assert value(connection, "SELECT count(*) FROM relevo.workers") == 0
+    assert value(connection, "SELECT array_agg(id) FROM relevo.ended_workers") == [worker]
 
 
 def test_what_a_session_holds_without_knowing_it_goes_back_uncharged(

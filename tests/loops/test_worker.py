@@ -336,6 +336,43 @@ def test_a_notification_starts_a_job_at_once_though_the_poll_is_long(
             wait_until(lambda job=job: job_row(owner, job.id)["state"] == "completed", 5)
 
 
+def test_a_worker_with_no_free_slot_wants_no_wake_up_until_it_is_idle_again(
+    app: Relevo, database: str, owner: psycopg.Connection
+) -> None:
+    """F-024. Red when the flag is never cleared: every enqueue of a busy system would notify."""
+    began, release = threading.Event(), threading.Event()
+
+    @app.job("test.work")
+    def handler(ctx: Context) -> None:
+        began.set()
+        release.wait(20)
+
+    idle = "SELECT bool_or(idle) FROM relevo.workers"
+    with running(app, database, concurrency=1):
+        wait_until(lambda: value(owner, idle))
+        handler.enqueue(owner)
+        assert began.wait(10)
+        wait_until(lambda: not value(owner, idle))
+        release.set()
+        wait_until(lambda: value(owner, idle))
+
+
+def test_a_worker_that_stopped_well_leaves_no_session(
+    app: Relevo, database: str, owner: psycopg.Connection
+) -> None:
+    """Red when the row only expires: the last worker of a fleet would be listed for ever."""
+
+    @app.job("test.work")
+    async def handler(ctx: Context) -> None:
+        """Nothing."""
+
+    handler.enqueue(owner)
+    drain(app, database)
+
+    sessions = "SELECT (SELECT count(*) FROM relevo.workers), count(*) FROM relevo.ended_workers"
+    assert owner.execute(sessions.encode()).fetchone() == (0, 0)
+
+
 def test_without_a_listener_the_poll_finds_the_job(
     app: Relevo, database: str, owner: psycopg.Connection
 ) -> None:

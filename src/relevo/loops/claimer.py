@@ -86,6 +86,7 @@ class Claimer:
                 continue
             begun_at = time.monotonic()
             if await self._claim_all(worker):
+                await self._stay_busy(worker)
                 continue
             if rest := self._sweep_in(begun_at):
                 # The remembered lanes are dry; whether others are, a sweep has to say.
@@ -98,6 +99,12 @@ class Claimer:
                 await self._idle(pulse)
         # Now or never: a claim that commits later than this is rescued, as lost.
         await self._resolve_doubt(self._heartbeat.worker, at_once=True)
+
+    async def _stay_busy(self, worker: int) -> None:
+        """Be told nothing while there is more work than slots: the next claim looks anyway."""
+        if self._idle_for == worker and self._handlers.free < 1:
+            await self._connection.run(session.mark_idle(worker, idle=False))
+            self._idle_for = None
 
     async def _has_slots(self) -> bool:
         free = self._handlers.free

@@ -22,6 +22,7 @@ from relevo.db.connect import EngineConnection, with_patience
 from relevo.db.dsn import ENGINE_SETTINGS, HANDLER_SETTINGS, WORKER_ROLE, with_session
 from relevo.db.pools import HandlerPools
 from relevo.engine.jobs import session
+from relevo.engine.jobs.rescue import rescue_lost_jobs
 from relevo.loops.claimer import CLAIM_TIMEOUT, Claimer
 from relevo.loops.handlers import Closer, Handlers
 from relevo.loops.heartbeat import Heartbeat
@@ -231,6 +232,8 @@ class Worker:
         if worker is not None:
             closing = connection.run(session.close_session(worker, self._settings.queues))
             await _within(5.0, closing, "the session could not be closed")
+            rescuing = connection.run(rescue_lost_jobs(self._registry.kept()), in_transaction=True)
+            await _within(5.0, rescuing, "what the session held is left to other workers")
 
     @staticmethod
     async def _run_once(connection: EngineConnection, worker: int | None) -> None:

@@ -70,6 +70,11 @@ def expire_worker(worker: int) -> Operation[None]:
     yield Call(STATEMENTS["expire_worker"], {"worker": worker})
 
 
+def delete_worker(worker: int) -> Operation[None]:
+    """End one session whose lease is over."""
+    yield Call(STATEMENTS["delete_worker"], {"worker": worker})
+
+
 def delete_expired_workers() -> Operation[dict[int, str]]:
     """End the sessions whose lease ran out; answer their names by id."""
     rows = yield Call(STATEMENTS["delete_expired_workers"])

@@ -48,6 +48,11 @@ UPDATE relevo.workers
 SET expires_at = clock_timestamp()
 WHERE id = %(worker)s::bigint;
 
+-- name: delete_worker
+-- Ends one session whose lease is over; the trigger notes it for the rescue.
+DELETE FROM relevo.workers
+WHERE id = %(worker)s::bigint;
+
 -- name: delete_expired_workers
 -- Ends the sessions whose lease ran out; the trigger notes each for the rescue.
 WITH expired AS MATERIALIZED (

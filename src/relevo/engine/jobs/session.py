@@ -31,10 +31,13 @@ def hand_back_unknown(worker: int, known: Sequence[int]) -> Operation[int]:
 
 
 def close_session(worker: int, queues: Sequence[str]) -> Operation[None]:
-    """Give the lease back, so that any rescuer may end the session at once.
+    """End the session of a worker that stops well: give its lease back, then remove it.
 
-    Jobs that were handed back are announced, so that another worker starts them.
+    Each statement by itself: the removal needs the lease to be over. Jobs that were
+    handed back are announced, so that another worker starts them; whatever the session
+    still held without knowing it is left to the rescue, which its removal is noted for.
     """
     yield from workers.expire_worker(worker)
+    yield from workers.delete_worker(worker)
     for queue in queues:
         yield from jobs.wake_workers(queue)
