@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from relevo.db.operation import Call, Operation, Row, Rows
     from relevo.db.session import set_tenant
     from relevo.db.statements import Statement, load_statements
+    from relevo.engine.jobs.again import Cancelled, cancel_jobs, requeue_jobs
     from relevo.engine.jobs.enqueue import wake
     from relevo.engine.jobs.errors import JobNotFound, LeaseLost
     from relevo.engine.tenants import (
@@ -55,6 +56,7 @@ __all__ = [
     "Backoff",
     "Call",
     "Cancel",
+    "Cancelled",
     "Context",
     "Embedded",
     "EmbeddedError",
@@ -92,10 +94,12 @@ __all__ = [
     "Worker",
     "WorkerSettings",
     "add_tenant",
+    "cancel_jobs",
     "default_root",
     "load_statements",
     "migrate",
     "perform",
+    "requeue_jobs",
     "resolve_tenant",
     "set_tenant",
     "translator",
@@ -114,6 +118,7 @@ _ROOMS: Final = {
     "relevo.db.session": ("set_tenant",),
     "relevo.db.statements": ("Statement", "load_statements"),
     "relevo.loops.context": ("Context",),
+    "relevo.engine.jobs.again": ("Cancelled", "cancel_jobs", "requeue_jobs"),
     "relevo.engine.jobs.enqueue": ("wake",),
     "relevo.engine.jobs.errors": ("JobNotFound", "LeaseLost"),
     "relevo.engine.tenants": ("TenantExists", "TenantNotFound", "add_tenant", "resolve_tenant"),

@@ -38,7 +38,7 @@ STATEMENTS = [
     "find_problems",
     "activate_cycle",
     "activate_evaluations",
-    "revive_notifications",
+    "find_undelivered",
     "insert_notifications",
     "insert_cycle_event",
     "restore_planning",

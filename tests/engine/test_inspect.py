@@ -15,8 +15,9 @@ from factories import (
 )
 from relevo import DEFAULT_TENANT
 from relevo.db.drivers import NotInTransaction, run
+from relevo.engine.jobs.again import requeue
 from relevo.engine.jobs.errors import JobHeld, JobNotFound, KeyHeld
-from relevo.engine.jobs.inspect import count, list_page, list_workers, requeue, show
+from relevo.engine.jobs.inspect import count, list_page, list_workers, show
 from relevo.model.job import JobState
 from relevo.model.settlement import Action
 

@@ -9,8 +9,8 @@ import pytest
 from factories import KIND, a_job, a_kind, a_tenant, a_worker, claim_some, settle_some, value
 from relevo import DEFAULT_TENANT, KEEP, KeyMode, Retention
 from relevo.db.drivers import run
+from relevo.engine.jobs.again import requeue
 from relevo.engine.jobs.enqueue import enqueue_job
-from relevo.engine.jobs.inspect import requeue
 from relevo.engine.jobs.prune import BATCH, prune
 from relevo.engine.jobs.rescue import rescue_lost_jobs
 from relevo.model.job import NewJob

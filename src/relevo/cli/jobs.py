@@ -26,7 +26,7 @@ from relevo.cli.shell import Shell, options, pass_shell
 from relevo.cli.tenancy import tenant_option
 from relevo.cli.waiting import Pause, list_pauses
 from relevo.db.dsn import WEB_ROLE
-from relevo.engine.jobs import inspect
+from relevo.engine.jobs import again, inspect
 from relevo.engine.jobs.errors import JobHeld, JobNotFound, KeyHeld
 from relevo.engine.tenants import resolve_tenant
 from relevo.errors import RelevoError
@@ -250,7 +250,7 @@ def _retry_one(
 ) -> None:
     try:
         with connection.transaction():
-            perform(connection, inspect.requeue(tenant_id, job_id, actor))
+            perform(connection, again.requeue(tenant_id, job_id, actor))
     except psycopg.errors.UniqueViolation as error:
         # Another job took the key between our look and our write.
         job, _history = perform(connection, inspect.show(tenant_id, job_id))

@@ -267,11 +267,26 @@ def lock_job(tenant_id: UUID, job_id: int) -> Operation[tuple[JobState, int, str
     return JobState(state), attempt, kind, key_is_held
 
 
-def requeue_job(tenant_id: UUID, job_id: int, actor: str | None) -> Operation[str | None]:
-    """Answer the queue of the job that is now due, or None where a worker holds it."""
-    params = {"tenant_id": tenant_id, "id": job_id, "actor": actor}
-    rows = yield Call(STATEMENTS["requeue_job"], params, needs_transaction=True)
-    return rows[0][1] if rows else None
+def requeue_jobs(
+    tenant_id: UUID, ids: Sequence[int], *, delay: timedelta, actor: str | None, queue: str | None
+) -> Operation[dict[int, str]]:
+    """Answer the queues of the jobs that are to start again, by id."""
+    params = {
+        "tenant_id": tenant_id,
+        "ids": list(ids),
+        "delay": delay.total_seconds(),
+        "actor": actor,
+        "queue": queue,
+    }
+    rows = yield Call(STATEMENTS["requeue_jobs"], params, needs_transaction=True)
+    return {row[0]: row[1] for row in rows}
+
+
+def cancel_jobs(tenant_id: UUID, kind: str, aggregate_id: str) -> Operation[tuple[int, int]]:
+    """Answer how many jobs are cancelled, and how many were asked to stop."""
+    params = {"tenant_id": tenant_id, "kind": kind, "aggregate_id": aggregate_id}
+    rows = yield Call(STATEMENTS["cancel_jobs"], params, needs_transaction=True)
+    return rows[0][0], rows[0][1]
 
 
 def count_jobs(tenant_id: UUID, aggregate_id: str | None) -> Operation[dict[tuple[str, str], int]]:

@@ -794,8 +794,9 @@ WHERE j.tenant_id = %(tenant_id)s::uuid
   AND j.id = %(id)s::bigint
 FOR UPDATE OF j;
 
--- name: requeue_job
--- Makes one job due now; a finished one starts again with all its attempts, its history kept.
+-- name: requeue_jobs
+-- Makes jobs due after a delay: finished ones start again with all their attempts, their history
+-- kept; one that runs was perhaps asked to stop, and is asked no more.
 WITH kept AS (
     INSERT INTO relevo.attempts (
         tenant_id,
@@ -816,30 +817,53 @@ WITH kept AS (
         j.last_error
     FROM relevo.jobs AS j
     WHERE j.tenant_id = %(tenant_id)s::uuid
-      AND j.id = %(id)s::bigint
+      AND j.id = ANY (%(ids)s::bigint[])
       AND NOT j.live
       AND j.attempt > 0
     ON CONFLICT DO NOTHING
 )
 UPDATE relevo.jobs AS j
-SET state = 'available',
+SET state = CASE WHEN j.live THEN j.state ELSE 'available' END,
     outcome = NULL,
     live = true,
     finished_at = NULL,
     prune_at = NULL,
     result = NULL,
+    last_error = CASE WHEN j.live THEN j.last_error END,
+    queue = CASE WHEN j.live THEN j.queue ELSE coalesce(%(queue)s::text, j.queue) END,
     excused = CASE WHEN j.live THEN j.excused ELSE j.attempt END,
     losses = CASE WHEN j.live THEN j.losses ELSE 0 END,
-    available_at = now(),
+    available_at = now() + %(delay)s::float8 * interval '1 second',
     cancel_requested_at = NULL,
-    requeued_at = now(),
+    -- A start under way may still answer that it is not wanted; that does not count any more.
+    requeued_at = clock_timestamp(),
     requeued_by = %(actor)s::text
 WHERE j.tenant_id = %(tenant_id)s::uuid
-  AND j.id = %(id)s::bigint
-  AND j.worker IS NULL
+  AND j.id = ANY (%(ids)s::bigint[])
 RETURNING
     j.id,
     j.queue;
+
+-- name: cancel_jobs
+-- Ends the waiting jobs of one aggregate, and asks those that run to stop. One that ends first
+-- keeps its end: the row is read again under its lock.
+WITH asked AS (
+    UPDATE relevo.jobs AS j
+    SET state = CASE j.state WHEN 'available' THEN 'cancelled' ELSE j.state END,
+        live = j.state <> 'available',
+        outcome = CASE j.state WHEN 'available' THEN 'cancelled' END,
+        finished_at = CASE j.state WHEN 'available' THEN clock_timestamp() END,
+        cancel_requested_at = now()
+    WHERE j.tenant_id = %(tenant_id)s::uuid
+      AND j.kind = %(kind)s::text
+      AND j.aggregate_id = %(aggregate_id)s::text
+      AND j.live
+    RETURNING j.state
+)
+SELECT
+    count(*) FILTER (WHERE asked.state = 'cancelled') AS cancelled,
+    count(*) FILTER (WHERE asked.state <> 'cancelled') AS asked
+FROM asked;
 
 -- name: count_jobs
 -- How many jobs of a tenant stand where, by queue.

@@ -1,10 +1,10 @@
-"""Read jobs for people and tools, and let an operator try one again."""
+"""Read jobs for people and tools; nothing is changed here."""
 
 from dataclasses import dataclass
 from uuid import UUID
 
 from relevo.db.operation import Operation
-from relevo.engine.jobs.errors import JobHeld, JobNotFound, KeyHeld
+from relevo.engine.jobs.errors import JobNotFound
 from relevo.model.job import Attempt, Job, JobState
 from relevo.store import attempts, jobs, queues, workers
 
@@ -16,7 +16,6 @@ __all__ = [
     "list_queues",
     "list_waiting",
     "list_workers",
-    "requeue",
     "show",
 ]
 
@@ -88,32 +87,3 @@ def show(tenant_id: UUID, job_id: int) -> Operation[tuple[Job, list[Attempt]]]:
         raise JobNotFound(id=job_id)
     history = yield from attempts.list_attempts(tenant_id, job_id)
     return job, history
-
-
-def requeue(tenant_id: UUID, job_id: int, actor: str | None = None) -> Operation[None]:
-    """Make a job due now; a finished one gets all its attempts anew, its history kept.
-
-    Needs a transaction: on commit the job is due and a worker is told, on roll-back
-    nothing has changed.
-
-    Args:
-        tenant_id: Whose job.
-        job_id: Which job.
-        actor: Who asks, kept on the row.
-
-    Raises:
-        JobNotFound: The tenant has no such job.
-        JobHeld: A worker is running it.
-        KeyHeld: Another live job holds its key.
-    """
-    standing = yield from jobs.lock_job(tenant_id, job_id)
-    if standing is None:
-        raise JobNotFound(id=job_id)
-    state, attempt, kind, key_is_held = standing
-    if state is JobState.RUNNING:
-        raise JobHeld(id=job_id, attempt=attempt)
-    if key_is_held and state is not JobState.AVAILABLE:
-        raise KeyHeld(id=job_id, kind=kind)
-    queue = yield from jobs.requeue_job(tenant_id, job_id, actor)
-    if queue is not None:
-        yield from jobs.wake_workers(queue)

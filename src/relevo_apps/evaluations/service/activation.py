@@ -7,7 +7,7 @@ The preflight is the same operation, taken back.
 from collections.abc import Callable
 from uuid import UUID
 
-from relevo import Call, Operation, RelevoError, load_statements
+from relevo import Call, Operation, RelevoError, load_statements, requeue_jobs
 from relevo_apps.evaluations.errors import ActivationBlocked, CycleNotDraft, OneFindingBlocks
 from relevo_apps.evaluations.model.cycles import DEFAULT_DISPATCH, Cycle, CycleState, Dispatch
 from relevo_apps.evaluations.model.findings import Finding, split_findings
@@ -64,7 +64,10 @@ def _activate(
     warnings = yield from _require_ready(tenant_id, cycle)
     active = yield from cycle_rows.activate_cycle(tenant_id, cycle_id, actor, dispatch.hold)
     evaluations, evaluators = yield from dispatch_rows.activate_evaluations(tenant_id, cycle_id)
-    revived = yield from dispatch_rows.revive_notifications(tenant_id, cycle_id, actor, dispatch)
+    undelivered = yield from dispatch_rows.find_undelivered(tenant_id, cycle_id)
+    revived = yield from requeue_jobs(
+        tenant_id, undelivered, delay=dispatch.hold, actor=actor, queue=dispatch.queue
+    )
     created = yield from dispatch_rows.insert_notifications(tenant_id, cycle_id, actor, dispatch)
     yield from cycle_rows.insert_cycle_event(
         tenant_id,

@@ -37,13 +37,11 @@ def _dispatch(tenant_id: UUID, cycle_id: UUID, actor: str, dispatch: Dispatch) -
     }
 
 
-def revive_notifications(
-    tenant_id: UUID, cycle_id: UUID, actor: str, dispatch: Dispatch
-) -> Operation[int]:
-    """Make undelivered notifications of an earlier activation due again; answer how many."""
-    params = _dispatch(tenant_id, cycle_id, actor, dispatch)
-    rows = yield Call(SQL["revive_notifications"], params, needs_transaction=True)
-    return int(rows[0][0])
+def find_undelivered(tenant_id: UUID, cycle_id: UUID) -> Operation[list[int]]:
+    """Answer the notifications of an earlier activation that are still to be delivered."""
+    params = {"tenant_id": tenant_id, "cycle_id": cycle_id}
+    rows = yield Call(SQL["find_undelivered"], params, needs_transaction=True)
+    return [row[0] for row in rows]
 
 
 def insert_notifications(
@@ -52,13 +50,6 @@ def insert_notifications(
     """Insert the notifications that do not exist yet; answer how many."""
     params = _dispatch(tenant_id, cycle_id, actor, dispatch)
     rows = yield Call(SQL["insert_notifications"], params, needs_transaction=True)
-    return int(rows[0][0])
-
-
-def cancel_notifications(tenant_id: UUID, cycle_id: UUID) -> Operation[int]:
-    """Cancel what is not being sent; answer how many."""
-    params = {"tenant_id": tenant_id, "cycle_id": cycle_id}
-    rows = yield Call(SQL["cancel_notifications"], params, needs_transaction=True)
     return int(rows[0][0])
 
 

@@ -25,48 +25,24 @@ WITH moved AS (
 SELECT count(*)
 FROM moved;
 
--- name: revive_notifications
--- Notifications of an earlier activation that were never delivered are due again: the same
--- rows, with their history, and with all their starts before them. Whoever was written to
--- keeps the row that says so.
-WITH asked AS MATERIALIZED (
-    SELECT evaluation.evaluator_id::text AS evaluator_id
+-- name: find_undelivered
+-- Notifications of an earlier activation that were never delivered, to people who are asked now.
+-- Whoever was written to keeps the row that says so.
+SELECT job.id
+FROM relevo.jobs AS job
+JOIN (
+    SELECT DISTINCT evaluation.evaluator_id::text AS evaluator_id
     FROM evaluations.evaluations AS evaluation
     WHERE evaluation.tenant_id = %(tenant_id)s::uuid
       AND evaluation.cycle_id = %(cycle_id)s::uuid
       AND evaluation.state = 'active'
-    GROUP BY evaluation.evaluator_id
-),
-revived AS (
-    UPDATE relevo.jobs AS job
-    SET state = CASE WHEN job.live THEN job.state ELSE 'available' END,
-        live = true,
-        outcome = NULL,
-        finished_at = NULL,
-        cancel_requested_at = NULL,
-        last_error = CASE WHEN job.live THEN job.last_error END,
-        result = NULL,
-        excused = CASE WHEN job.live THEN job.excused ELSE job.attempt END,
-        losses = CASE WHEN job.live THEN job.losses ELSE 0 END,
-        available_at = now() + make_interval(secs => %(hold_seconds)s::float8),
-        -- A delivery under way may have seen the draft; its wish to cancel does not count any more.
-        requeued_at = clock_timestamp(),
-        requeued_by = %(actor)s::text,
-        queue = CASE WHEN job.live THEN job.queue ELSE %(queue)s::text END,
-        max_attempts = %(max_attempts)s::integer,
-        priority = CASE WHEN job.live THEN job.priority ELSE %(priority)s::smallint END,
-        actor = %(actor)s::text,
-        headers = %(headers)s::text::jsonb
-    FROM asked
-    WHERE job.tenant_id = %(tenant_id)s::uuid
-      AND job.kind = 'cycle.dispatched'
-      AND job.aggregate_id = %(cycle_id)s::uuid::text
-      AND job.payload ->> 'evaluator_id' = asked.evaluator_id
-      AND (job.outcome IN ('cancelled', 'failed') OR (job.live AND job.cancel_requested_at IS NOT NULL))
-    RETURNING job.id
-)
-SELECT count(*)
-FROM revived;
+) AS asked
+    ON asked.evaluator_id = job.payload ->> 'evaluator_id'
+WHERE job.tenant_id = %(tenant_id)s::uuid
+  AND job.kind = 'cycle.dispatched'
+  AND job.aggregate_id = %(cycle_id)s::uuid::text
+  AND (job.outcome IN ('cancelled', 'failed') OR (job.live AND job.cancel_requested_at IS NOT NULL))
+ORDER BY job.id;
 
 -- name: insert_notifications
 -- One notification for each person who is asked, unless one exists; answers how many are
@@ -99,25 +75,6 @@ created AS (
 )
 SELECT count(*)
 FROM created;
-
--- name: cancel_notifications
--- Takes back what is not being sent at this moment, and asks the rest to stop. A delivery
--- that ends first keeps its end: the row is read again under its lock.
-WITH cancelled AS (
-    UPDATE relevo.jobs AS job
-    SET state = CASE job.state WHEN 'available' THEN 'cancelled' ELSE job.state END,
-        live = job.state <> 'available',
-        outcome = CASE job.state WHEN 'available' THEN 'cancelled' END,
-        finished_at = CASE job.state WHEN 'available' THEN now() END,
-        cancel_requested_at = now()
-    WHERE job.tenant_id = %(tenant_id)s::uuid
-      AND job.kind = 'cycle.dispatched'
-      AND job.aggregate_id = %(cycle_id)s::uuid::text
-      AND job.live
-    RETURNING job.state
-)
-SELECT count(*) FILTER (WHERE cancelled.state = 'cancelled')
-FROM cancelled;
 
 -- name: list_recipients
 -- Who had been written to, or was being written to, when the cycle was recalled.
