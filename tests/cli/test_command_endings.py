@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -369,7 +370,7 @@ def test_an_output_that_cannot_be_written_is_a_sentence(
     where = ">&-" if target is None else f"> {target}"
 
     answer = subprocess.run(
-        ["bash", "-c", f"{COMMAND} jobs list {where}"],
+        ["bash", "-c", f"{shlex.quote(str(COMMAND))} jobs list {where}"],
         env=relevo.environment,
         stderr=subprocess.PIPE,
         text=True,
