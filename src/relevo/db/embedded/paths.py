@@ -94,7 +94,8 @@ def claim(layout: Layout, account: Account) -> None:
         owner = root.stat().st_uid
         if owner != os.geteuid():
             raise OwnedByAnother(path=root, owner=name_of(owner), account=name_of(os.geteuid()))
-        if not root.is_dir() or (not layout.gate.exists() and any(root.iterdir())):
+        # Looked into first: another starter's gate is the first thing that it puts there.
+        if not root.is_dir() or (any(root.iterdir()) and not layout.gate.exists()):
             raise ForeignDirectory(root=root)
     above = [folder for folder in reversed(root.parents) if folder.is_dir()]
     if account.switched and (closed := account.first_closed(above)):
