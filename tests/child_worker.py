@@ -7,6 +7,7 @@ import faulthandler
 import logging
 import signal
 import sys
+import time
 from datetime import timedelta
 from typing import Any
 
@@ -21,11 +22,13 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
     dsn, name, *words = sys.argv[1:]
     changes: dict[str, Any] = {"lease": 2.0, "concurrency": 4, "connections": 4, "grace": 5.0}
-    hangs = None
+    hangs, stuck = None, 0.0
     for word in words:
         option, number = word.split("=")
         if option == "hangs":
             hangs = float(number)
+        elif option == "stuck":
+            stuck = float(number)
         else:
             changes[option] = int(number) if option not in DURATIONS else float(number)
     for option in DURATIONS:
@@ -34,6 +37,13 @@ def main() -> None:
     worker = app.worker(WorkerSettings(dsn, name=name, **changes))
     if hangs is not None:
         worker._engine.limit = hangs
+    if stuck:
+
+        async def block(*_: object) -> None:
+            # The engine's own loop stands still, as under a call that never returns.
+            time.sleep(stuck)  # noqa: ASYNC251 -- blocking it is what the test is about
+
+        worker._watch = block  # type: ignore[method-assign] -- the same
     signal.signal(signal.SIGTERM, lambda _number, _frame: worker.ask_to_stop())
     worker.start()
     while not worker.wait(1.0):
