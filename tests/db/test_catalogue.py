@@ -15,7 +15,10 @@ pytestmark = pytest.mark.core
 WITHOUT_TENANT = [
     "relevo.ended_workers",
     "relevo.installation",
+    "relevo.limits",
     "relevo.migrations",
+    "relevo.pauses",
+    "relevo.permits",
     "relevo.queues",
     "relevo.tenants",
     "relevo.workers",

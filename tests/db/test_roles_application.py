@@ -53,7 +53,7 @@ def test_it_enqueues_for_the_tenant_of_its_transaction_only(shop, connection):
 
 
 def test_the_statements_of_the_engine_need_no_more(shop):
-    statements = load_statements("relevo.store", "jobs.sql")
+    statements = load_statements("relevo.store.jobs", "enqueue.sql")
     values = {
         "tenant_id": DEFAULT,
         "queue": "mail",

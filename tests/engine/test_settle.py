@@ -22,7 +22,7 @@ from factories import (
 from relevo.db.drivers import run
 from relevo.engine.jobs.settle import complete, settle
 from relevo.model.settlement import Action, Settlement
-from relevo.store.jobs import STATEMENTS
+from relevo.store.jobs.settle import STATEMENTS
 from workers import query, wait_until
 
 pytestmark = pytest.mark.core

@@ -12,11 +12,20 @@ from plans import Prepared, as_engine, nodes, scans
 
 from factories import KIND, QUEUE, a_worker, some_jobs
 from relevo import DEFAULT_TENANT
-from relevo.store.jobs import STATEMENTS as JOBS
+from relevo.store.jobs import again, claim, enqueue, prune, read, recover, settle
 from relevo.store.workers import STATEMENTS as WORKERS
 
 pytestmark = pytest.mark.core
 
+JOBS = {
+    **claim.STATEMENTS,
+    **settle.STATEMENTS,
+    **prune.STATEMENTS,
+    **recover.STATEMENTS,
+    **enqueue.STATEMENTS,
+    **again.STATEMENTS,
+    **read.STATEMENTS,
+}
 ROWS = 300_000
 ZERO = UUID(int=0)
 

@@ -14,7 +14,7 @@ import pytest
 
 from relevo.db.statements import Statement, parse_statements
 from relevo.model.job import Attempt, ClaimedJob, Job
-from relevo.store.jobs import Waiting
+from relevo.store.jobs.read import Waiting
 from relevo.store.queues import QueueRow
 from relevo.store.tenants import Tenant
 from relevo.store.workers import WorkerRow
@@ -36,11 +36,11 @@ TYPES = {
 
 # Statements whose rows become a dataclass field by field, in this order.
 READ_AS = {
-    ("relevo/store/jobs.sql", "claim_jobs"): ClaimedJob,
-    ("relevo/store/jobs.sql", "claim_lanes"): ClaimedJob,
-    ("relevo/store/jobs.sql", "list_jobs"): Job,
-    ("relevo/store/jobs.sql", "list_waiting"): Waiting,
-    ("relevo/store/jobs.sql", "show_job"): Job,
+    ("relevo/store/jobs/claim.sql", "claim_jobs"): ClaimedJob,
+    ("relevo/store/jobs/claim.sql", "claim_lanes"): ClaimedJob,
+    ("relevo/store/jobs/read.sql", "list_jobs"): Job,
+    ("relevo/store/jobs/read.sql", "list_waiting"): Waiting,
+    ("relevo/store/jobs/read.sql", "show_job"): Job,
     ("relevo/store/attempts.sql", "list_attempts"): Attempt,
     ("relevo/store/workers.sql", "list_workers"): WorkerRow,
     ("relevo/store/queues.sql", "list_queues"): QueueRow,
@@ -49,19 +49,19 @@ READ_AS = {
 
 # Statements whose rows are taken apart by hand: the types of the columns that the code unpacks.
 UNPACKED = {
-    ("relevo/store/jobs.sql", "insert_job"): [int, int],
-    ("relevo/store/jobs.sql", "insert_jobs"): [int, int],
-    ("relevo/store/jobs.sql", "find_key_holders"): [str, int],
-    ("relevo/store/jobs.sql", "complete_jobs"): [UUID, int],
-    ("relevo/store/jobs.sql", "settle_jobs"): [UUID, int, str],
-    ("relevo/store/jobs.sql", "rescue_jobs"): [UUID, int, str, str, str],
-    ("relevo/store/jobs.sql", "postpone_unserved_jobs"): [str, int],
-    ("relevo/store/jobs.sql", "release_unknown_jobs"): [int],
-    ("relevo/store/jobs.sql", "lock_job"): [str, int, str, bool],
-    ("relevo/store/jobs.sql", "requeue_jobs"): [int, str],
-    ("relevo/store/jobs.sql", "cancel_jobs"): [int, int],
-    ("relevo/store/jobs.sql", "count_jobs"): [str, str, int],
-    ("relevo/store/jobs.sql", "release_expired_keys"): [int],
+    ("relevo/store/jobs/enqueue.sql", "insert_job"): [int, int],
+    ("relevo/store/jobs/enqueue.sql", "insert_jobs"): [int, int],
+    ("relevo/store/jobs/enqueue.sql", "find_key_holders"): [str, int],
+    ("relevo/store/jobs/settle.sql", "complete_jobs"): [UUID, int],
+    ("relevo/store/jobs/settle.sql", "settle_jobs"): [UUID, int, str],
+    ("relevo/store/jobs/recover.sql", "rescue_jobs"): [UUID, int, str, str, str],
+    ("relevo/store/jobs/recover.sql", "postpone_unserved_jobs"): [str, int],
+    ("relevo/store/jobs/recover.sql", "release_unknown_jobs"): [int],
+    ("relevo/store/jobs/again.sql", "lock_job"): [str, int, str, bool],
+    ("relevo/store/jobs/again.sql", "requeue_jobs"): [int, str],
+    ("relevo/store/jobs/again.sql", "cancel_jobs"): [int, int],
+    ("relevo/store/jobs/read.sql", "count_jobs"): [str, str, int],
+    ("relevo/store/jobs/enqueue.sql", "release_expired_keys"): [int],
     ("relevo/store/workers.sql", "insert_worker"): [int],
     ("relevo/store/workers.sql", "delete_expired_workers"): [int, str],
     ("relevo/store/workers.sql", "lock_ended_workers"): [int],
@@ -123,7 +123,7 @@ def plain(hint: object) -> object:
 def test_the_statements_of_the_engine_and_of_the_applications_are_found() -> None:
     homes = {path for path, _ in SHIPPED}
 
-    assert "relevo/store/jobs.sql" in homes
+    assert "relevo/store/jobs/claim.sql" in homes
     assert "relevo/db/identity.sql" in homes
     assert any(path.startswith("relevo_apps/evaluations/store/") for path in homes)
     assert len(SHIPPED) > 60

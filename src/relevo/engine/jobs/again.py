@@ -8,7 +8,8 @@ from uuid import UUID
 from relevo.db.operation import Operation
 from relevo.engine.jobs.errors import JobHeld, JobNotFound, KeyHeld
 from relevo.model.job import JobState
-from relevo.store import jobs
+from relevo.store.jobs import again as again_rows
+from relevo.store.jobs import enqueue as enqueue_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def requeue(tenant_id: UUID, job_id: int, actor: str | None = None) -> Operation
         JobHeld: A worker is running it.
         KeyHeld: Another live job holds its key.
     """
-    standing = yield from jobs.lock_job(tenant_id, job_id)
+    standing = yield from again_rows.lock_job(tenant_id, job_id)
     if standing is None:
         raise JobNotFound(id=job_id)
     state, attempt, kind, key_is_held = standing
@@ -79,10 +80,12 @@ def requeue_jobs(
     """
     if not ids:
         return 0
-    queues = yield from jobs.requeue_jobs(tenant_id, ids, delay=delay, actor=actor, queue=queue)
+    queues = yield from again_rows.requeue_jobs(
+        tenant_id, ids, delay=delay, actor=actor, queue=queue
+    )
     if not delay:
         for place in sorted(set(queues.values())):
-            yield from jobs.wake_workers(place)
+            yield from enqueue_rows.wake_workers(place)
     return len(queues)
 
 
@@ -97,5 +100,5 @@ def cancel_jobs(tenant_id: UUID, kind: str, aggregate_id: str) -> Operation[Canc
         kind: Of which kind.
         aggregate_id: What they are about.
     """
-    cancelled, asked = yield from jobs.cancel_jobs(tenant_id, kind, aggregate_id)
+    cancelled, asked = yield from again_rows.cancel_jobs(tenant_id, kind, aggregate_id)
     return Cancelled(cancelled, asked)

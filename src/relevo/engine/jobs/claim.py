@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from relevo.db.operation import Operation
 from relevo.model.job import ClaimedJob
 from relevo.model.ring import Ring
-from relevo.store import jobs
+from relevo.store.jobs import claim as claim_rows
 
 
 def claim(
@@ -40,7 +40,7 @@ def _round(
     begun = ring.begin_round(limit)
     if begun is None:
         return []
-    found = yield from jobs.claim_lanes(worker, queue, kinds, limit=limit, begun=begun)
+    found = yield from claim_rows.claim_lanes(worker, queue, kinds, limit=limit, begun=begun)
     ring.end_round(begun, limit, found)
     return found
 
@@ -49,7 +49,7 @@ def _sweep(
     worker: int, queue: str, kinds: Sequence[str], limit: int, ring: Ring
 ) -> Operation[list[ClaimedJob]]:
     begun_at = time.monotonic()
-    found = yield from jobs.claim_jobs(
+    found = yield from claim_rows.claim_jobs(
         worker,
         queue,
         kinds,

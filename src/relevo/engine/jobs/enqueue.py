@@ -6,7 +6,7 @@ from typing import Final
 
 from relevo.db.operation import Operation
 from relevo.model.job import Enqueued, KeyMode, NewJob
-from relevo.store import jobs
+from relevo.store.jobs import enqueue as enqueue_rows
 
 # A holder can finish between the refused insert and the look-up; then the key is free again.
 _TRIES: Final = 5
@@ -27,10 +27,10 @@ def enqueue_job(job: NewJob) -> Operation[Enqueued]:
         unique index of the application refused the row.
     """
     if job.key is None:
-        job_id = yield from jobs.insert_job(job)
+        job_id = yield from enqueue_rows.insert_job(job)
         return Enqueued(job_id, created=job_id is not None)
     for _ in range(_TRIES):
-        job_id = yield from jobs.insert_job(job)
+        job_id = yield from enqueue_rows.insert_job(job)
         if job_id is not None:
             return Enqueued(job_id, created=True)
         if (yield from _release_expired(job, [job.key])):
@@ -64,8 +64,8 @@ def enqueue_jobs(
     if wanted and like.key_for is not None:
         # Where keys expire some usually have; the others are looked at when they are refused.
         yield from _release_expired(like, wanted)
-    created = yield from jobs.insert_jobs(like, payloads, aggregate_ids, keys)
-    yield from jobs.wake_workers(like.queue)
+    created = yield from enqueue_rows.insert_jobs(like, payloads, aggregate_ids, keys)
+    yield from enqueue_rows.wake_workers(like.queue)
     refused = sorted({key for place, key in enumerate(keys) if key and place not in created})
     holders: Mapping[str, int] = {}
     if refused:
@@ -86,12 +86,12 @@ def enqueue_jobs(
 def _release_expired(job: NewJob, keys: Sequence[str]) -> Operation[bool]:
     if job.key_mode is not KeyMode.ALWAYS:
         return False
-    released = yield from jobs.release_expired_keys(job.tenant_id, job.kind, keys)
+    released = yield from enqueue_rows.release_expired_keys(job.tenant_id, job.kind, keys)
     return released
 
 
 def _find_holders(job: NewJob, keys: Sequence[str]) -> Operation[Mapping[str, int]]:
-    holders = yield from jobs.find_key_holders(job.tenant_id, job.kind, keys, job.key_mode)
+    holders = yield from enqueue_rows.find_key_holders(job.tenant_id, job.kind, keys, job.key_mode)
     return holders
 
 
@@ -102,5 +102,5 @@ def wake(queue: str) -> Operation[bool]:
     Answer whether somebody wanted to be told; nobody else needs to be, busy workers
     look by themselves.
     """
-    told = yield from jobs.wake_workers(queue)
+    told = yield from enqueue_rows.wake_workers(queue)
     return told

@@ -6,7 +6,8 @@ from uuid import UUID
 from relevo.db.operation import Operation
 from relevo.engine.jobs.errors import JobNotFound
 from relevo.model.job import Attempt, Job, JobState
-from relevo.store import attempts, jobs, queues, workers
+from relevo.store import attempts, queues, workers
+from relevo.store.jobs import read as read_rows
 
 __all__ = [
     "JobPage",
@@ -20,10 +21,10 @@ __all__ = [
 ]
 
 list_queues = queues.list_queues
-list_waiting = jobs.list_waiting
-Waiting = jobs.Waiting
+list_waiting = read_rows.list_waiting
+Waiting = read_rows.Waiting
 list_workers = workers.list_workers
-count = jobs.count_jobs
+count = read_rows.count_jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def list_page(
         before: The `before` of the page that came first.
         limit: At most so many jobs.
     """
-    found = yield from jobs.list_jobs(
+    found = yield from read_rows.list_jobs(
         tenant_id,
         queue=queue,
         kind=kind,
@@ -82,7 +83,7 @@ def show(tenant_id: UUID, job_id: int) -> Operation[tuple[Job, list[Attempt]]]:
     Raises:
         JobNotFound: The tenant has no such job.
     """
-    job = yield from jobs.show_job(tenant_id, job_id)
+    job = yield from read_rows.show_job(tenant_id, job_id)
     if job is None:
         raise JobNotFound(id=job_id)
     history = yield from attempts.list_attempts(tenant_id, job_id)

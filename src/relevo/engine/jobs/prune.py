@@ -3,7 +3,7 @@
 from typing import Final
 
 from relevo.db.operation import Operation
-from relevo.store import jobs
+from relevo.store.jobs import prune as prune_rows
 
 BATCH: Final = 1000
 """So many rows a transaction: short enough that nobody waits for it."""
@@ -15,5 +15,5 @@ def prune() -> Operation[int]:
     Rows of kinds that are kept, and rows whose key still holds, are never read. On
     commit the rows are gone with the history of their attempts.
     """
-    pruned = yield from jobs.prune_jobs(BATCH)
+    pruned = yield from prune_rows.prune_jobs(BATCH)
     return pruned

@@ -9,7 +9,9 @@ from uuid import UUID
 from relevo.db.operation import Operation
 from relevo.model.job import JobState
 from relevo.model.kind import DAYS_FAILED
-from relevo.store import jobs, workers
+from relevo.store import workers
+from relevo.store.jobs import enqueue as enqueue_rows
+from relevo.store.jobs import recover as recover_rows
 
 UNSERVED_DELAY: Final = timedelta(seconds=30)
 UNSERVED_BATCH: Final = 1000
@@ -58,15 +60,17 @@ def rescue_lost_jobs(kept_kinds: Sequence[str] = ()) -> Operation[list[RescuedJo
     ended = yield from workers.lock_ended_workers()
     if not ended:
         return []
-    rows = yield from jobs.rescue_jobs(ended, DAYS_FAILED.total_seconds(), kept_kinds)
+    rows = yield from recover_rows.rescue_jobs(ended, DAYS_FAILED.total_seconds(), kept_kinds)
     yield from workers.forget_ended_workers(ended)
     rescued = [RescuedJob(*row) for row in rows]
     for queue in sorted({job.queue for job in rescued if job.state is JobState.AVAILABLE}):
-        yield from jobs.wake_workers(queue)
+        yield from enqueue_rows.wake_workers(queue)
     return rescued
 
 
 def postpone_unserved(queue: str) -> Operation[dict[str, int]]:
     """Put off due jobs at the head of a queue that no live worker can run, without a charge."""
-    postponed = yield from jobs.postpone_unserved_jobs(queue, UNSERVED_DELAY, UNSERVED_BATCH)
+    postponed = yield from recover_rows.postpone_unserved_jobs(
+        queue, UNSERVED_DELAY, UNSERVED_BATCH
+    )
     return postponed

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from relevo.db.operation import Operation
-from relevo.store import jobs, workers
+from relevo.store import workers
+from relevo.store.jobs import enqueue as enqueue_rows
+from relevo.store.jobs import recover as recover_rows
 
 __all__ = [
     "close_session",
@@ -26,7 +28,7 @@ def hand_back_unknown(worker: int, known: Sequence[int]) -> Operation[int]:
 
     One pass over the live jobs; answer how many went back, without a charge.
     """
-    count = yield from jobs.release_unknown_jobs(worker, known)
+    count = yield from recover_rows.release_unknown_jobs(worker, known)
     return count
 
 
@@ -40,4 +42,4 @@ def close_session(worker: int, queues: Sequence[str]) -> Operation[None]:
     yield from workers.expire_worker(worker)
     yield from workers.delete_worker(worker)
     for queue in queues:
-        yield from jobs.wake_workers(queue)
+        yield from enqueue_rows.wake_workers(queue)

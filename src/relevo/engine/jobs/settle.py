@@ -8,7 +8,8 @@ from uuid import UUID
 from relevo.db.operation import Operation
 from relevo.model.job import JobState
 from relevo.model.settlement import Action, Settlement
-from relevo.store import jobs, queues
+from relevo.store import queues
+from relevo.store.jobs import settle as settle_rows
 
 _Settled = dict[tuple[UUID, int], JobState]
 
@@ -50,7 +51,7 @@ def complete(worker: int, settlement: Settlement) -> Operation[bool]:
 
 
 def _complete(worker: int, done: Sequence[Settlement]) -> Operation[set[tuple[UUID, int]]]:
-    held = yield from jobs.complete_jobs(
+    held = yield from settle_rows.complete_jobs(
         worker,
         tenant_ids=[entry.tenant_id for entry in done],
         ids=[entry.job_id for entry in done],
@@ -73,7 +74,7 @@ def _settle_others(worker: int, others: Sequence[Settlement]) -> Operation[_Sett
         "traces": [entry.trace for entry in others],
         "keeps": [entry.keep for entry in others],
     }
-    settled = yield from jobs.settle_jobs(worker, params)
+    settled = yield from settle_rows.settle_jobs(worker, params)
     return settled
 
 

@@ -1,0 +1,180 @@
+-- name: claim_jobs
+-- Picks due jobs of one queue, marks them as this worker's and counts the attempt, in one trip.
+-- This is the sweep: it reads every lane from its oldest row.
+-- The walk goes from lane to lane after the cursor, tenant by tenant, so nobody starves.
+WITH RECURSIVE walk AS (
+    (
+        SELECT
+            j.tenant_id,
+            j.lane
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.live
+          AND (j.tenant_id, j.lane) > (%(after_tenant)s::uuid, %(after_lane)s::uuid)
+        ORDER BY
+            j.tenant_id,
+            j.lane
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT
+        n.tenant_id,
+        n.lane
+    FROM walk
+    CROSS JOIN LATERAL (
+        SELECT
+            j.tenant_id,
+            j.lane
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.live
+          AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
+        ORDER BY
+            j.tenant_id,
+            j.lane
+        LIMIT 1
+    ) AS n
+),
+picked AS MATERIALIZED (
+    SELECT due.place
+    FROM (
+        SELECT
+        WHERE NOT EXISTS (
+            SELECT
+            FROM relevo.queues AS q
+            WHERE q.name = %(queue)s::text
+              AND q.paused_until > now()
+        )
+    ) AS open
+    CROSS JOIN walk
+    -- Lane by lane, and inside a lane by priority: a tenant with urgent work cannot hold up the others.
+    CROSS JOIN LATERAL (
+        SELECT ready.place
+        FROM unnest(%(priorities)s::smallint[]) AS p (priority)
+        CROSS JOIN LATERAL (
+            SELECT j.ctid AS place
+            FROM relevo.jobs AS j
+            WHERE j.queue = %(queue)s::text
+              AND j.tenant_id = walk.tenant_id
+              AND j.lane = walk.lane
+              AND j.priority = p.priority
+              AND j.live
+              AND j.available_at <= now()
+              AND j.worker IS NULL
+              AND j.kind = ANY (%(kinds)s::text[])
+            ORDER BY
+                j.available_at,
+                j.id
+            LIMIT %(share)s::integer
+            FOR UPDATE SKIP LOCKED
+        ) AS ready
+        LIMIT %(share)s::integer
+    ) AS due
+    LIMIT %(limit)s::integer
+),
+-- A claim cannot commit after its session has ended: the end has to wait for this lock.
+-- It is taken only where something was picked, so an empty claim writes nothing.
+me AS MATERIALIZED (
+    SELECT w.id
+    FROM relevo.workers AS w
+    WHERE w.id = %(worker)s::bigint
+      AND EXISTS (SELECT FROM picked)
+    FOR KEY SHARE OF w
+)
+UPDATE relevo.jobs AS j
+SET state = 'running',
+    -- Whatever somebody wrote into a count: one row must not make the statement overflow.
+    attempt = least(j.attempt, 2147483646) + 1,
+    worker = %(worker)s::bigint,
+    started_at = clock_timestamp(),
+    waiting_key = NULL
+WHERE j.ctid = ANY (ARRAY (SELECT picked.place FROM picked CROSS JOIN me))
+RETURNING
+    j.tenant_id,
+    j.id,
+    j.attempt,
+    j.excused,
+    j.losses,
+    j.max_attempts,
+    j.kind,
+    j.payload::text,
+    j.aggregate_id,
+    j.headers::text,
+    j.actor,
+    j.lane,
+    j.priority,
+    j.available_at,
+    j.started_at;
+
+-- name: claim_lanes
+-- The same claim from lanes that the worker remembers, in each behind the place that it reached.
+WITH picked AS MATERIALIZED (
+    SELECT due.place
+    FROM (
+        SELECT
+        WHERE NOT EXISTS (
+            SELECT
+            FROM relevo.queues AS q
+            WHERE q.name = %(queue)s::text
+              AND q.paused_until > now()
+        )
+    ) AS open
+    CROSS JOIN unnest(
+        %(tenant_ids)s::uuid[],
+        %(lanes)s::uuid[],
+        %(priorities)s::smallint[],
+        %(floors)s::timestamptz[],
+        %(floor_ids)s::bigint[]
+    ) AS probe (tenant_id, lane, priority, floor, floor_id)
+    CROSS JOIN LATERAL (
+        SELECT j.ctid AS place
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.tenant_id = probe.tenant_id
+          AND j.lane = probe.lane
+          AND j.priority = probe.priority
+          AND j.live
+          AND (j.available_at, j.id) > (probe.floor, probe.floor_id)
+          AND j.available_at <= now()
+          AND j.worker IS NULL
+          AND j.kind = ANY (%(kinds)s::text[])
+        ORDER BY
+            j.available_at,
+            j.id
+        LIMIT %(share)s::integer
+        FOR UPDATE SKIP LOCKED
+    ) AS due
+    LIMIT %(limit)s::integer
+),
+-- A claim cannot commit after its session has ended: the end has to wait for this lock.
+-- It is taken only where something was picked, so an empty claim writes nothing.
+me AS MATERIALIZED (
+    SELECT w.id
+    FROM relevo.workers AS w
+    WHERE w.id = %(worker)s::bigint
+      AND EXISTS (SELECT FROM picked)
+    FOR KEY SHARE OF w
+)
+UPDATE relevo.jobs AS j
+SET state = 'running',
+    attempt = j.attempt + 1,
+    worker = %(worker)s::bigint,
+    started_at = clock_timestamp(),
+    waiting_key = NULL
+WHERE j.ctid = ANY (ARRAY (SELECT picked.place FROM picked CROSS JOIN me))
+RETURNING
+    j.tenant_id,
+    j.id,
+    j.attempt,
+    j.excused,
+    j.losses,
+    j.max_attempts,
+    j.kind,
+    j.payload::text,
+    j.aggregate_id,
+    j.headers::text,
+    j.actor,
+    j.lane,
+    j.priority,
+    j.available_at,
+    j.started_at;

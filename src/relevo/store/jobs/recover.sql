@@ -1,0 +1,179 @@
+-- name: rescue_jobs
+-- Takes back the jobs of sessions that have ended: one pass over the live jobs, the same bound as any failure.
+WITH held AS MATERIALIZED (
+    SELECT
+        j.tenant_id,
+        j.id,
+        CASE
+            WHEN j.cancel_requested_at IS NOT NULL THEN 'cancelled'
+            WHEN j.attempt - j.excused >= j.max_attempts THEN 'failed'
+            ELSE 'available'
+        END AS state
+    FROM relevo.jobs AS j
+    WHERE j.live
+      AND j.worker = ANY (%(workers)s::bigint[])
+    -- A row that somebody holds (a transaction that its dead handler left open) keeps its
+    -- session noted for the next rescue; it must not hold up all the others.
+    FOR UPDATE OF j SKIP LOCKED
+),
+lost AS (
+    UPDATE relevo.jobs AS j
+    SET state = h.state,
+        outcome = CASE WHEN h.state <> 'available' THEN h.state END,
+        live = h.state = 'available',
+        finished_at = CASE WHEN h.state <> 'available' THEN clock_timestamp() END,
+        prune_at = CASE
+            WHEN h.state <> 'available'
+             AND j.kind <> ALL (%(kept_kinds)s::text[])
+             AND (j.key IS NULL OR j.key_expires_at IS NOT NULL)
+            THEN greatest(clock_timestamp() + %(keep)s::float8 * interval '1 second', j.key_expires_at)
+        END,
+        available_at = least(j.available_at, clock_timestamp()),
+        worker = NULL,
+        cancel_requested_at = NULL,
+        losses = least(j.losses, j.attempt - 1) + 1,
+        last_error = 'worker lost'
+    FROM held AS h
+    WHERE j.tenant_id = ANY (ARRAY[h.tenant_id])
+      AND j.id = h.id
+    RETURNING
+        j.tenant_id,
+        j.id,
+        j.attempt,
+        j.state,
+        j.queue,
+        j.kind,
+        j.started_at,
+        j.available_at
+),
+history AS (
+    INSERT INTO relevo.attempts (
+        tenant_id,
+        job_id,
+        attempt,
+        outcome,
+        started_at,
+        retry_at,
+        error
+    )
+    SELECT
+        l.tenant_id,
+        l.id,
+        l.attempt,
+        CASE WHEN l.state = 'available' THEN 'lost' ELSE l.state END,
+        l.started_at,
+        CASE WHEN l.state = 'available' THEN l.available_at END,
+        'worker lost'
+    FROM lost AS l
+    -- As in settle_jobs: one such row must not keep all the others from being rescued.
+    ON CONFLICT DO NOTHING
+)
+SELECT
+    l.tenant_id,
+    l.id,
+    l.state,
+    l.queue,
+    l.kind
+FROM lost AS l;
+
+-- name: postpone_unserved_jobs
+-- Puts off due jobs at the head of a queue whose kind no live worker of that queue serves.
+WITH serving AS MATERIALIZED (
+    SELECT w.kinds
+    FROM relevo.workers AS w
+    WHERE w.expires_at > clock_timestamp()
+      AND %(queue)s::text = ANY (w.queues)
+),
+head AS MATERIALIZED (
+    SELECT
+        j.ctid AS place,
+        j.kind
+    FROM relevo.jobs AS j
+    WHERE j.queue = %(queue)s::text
+      AND j.live
+      AND j.available_at <= now()
+      AND j.worker IS NULL
+    ORDER BY
+        j.queue,
+        j.tenant_id,
+        j.lane,
+        j.priority,
+        j.available_at,
+        j.id
+    LIMIT %(limit)s::integer
+),
+-- Only what is put off is locked: a claim that met a locked head would find nothing due.
+postponed AS (
+    UPDATE relevo.jobs AS j
+    SET available_at = now() + %(delay)s::float8 * interval '1 second'
+    WHERE j.ctid = ANY (
+        ARRAY (
+            SELECT head.place
+            FROM head
+            -- A queue that no live worker serves at all is only waiting for one.
+            WHERE EXISTS (SELECT FROM serving)
+              AND NOT EXISTS (
+                  SELECT
+                  FROM serving AS s
+                  WHERE head.kind = ANY (s.kinds)
+              )
+        )
+    )
+      AND j.live
+      AND j.worker IS NULL
+    RETURNING j.kind
+)
+SELECT
+    p.kind,
+    count(*) AS jobs
+FROM postponed AS p
+GROUP BY p.kind;
+
+-- name: release_unknown_jobs
+-- Hands back jobs that this session holds without knowing it: the answer to their claim was lost.
+WITH released AS (
+    UPDATE relevo.jobs AS j
+    SET state = CASE WHEN j.cancel_requested_at IS NULL THEN 'available' ELSE 'cancelled' END,
+        outcome = CASE WHEN j.cancel_requested_at IS NULL THEN NULL ELSE 'cancelled' END,
+        live = j.cancel_requested_at IS NULL,
+        finished_at = CASE WHEN j.cancel_requested_at IS NULL THEN NULL ELSE clock_timestamp() END,
+        available_at = least(j.available_at, clock_timestamp()),
+        worker = NULL,
+        cancel_requested_at = NULL,
+        excused = least(j.excused, j.attempt - 1) + 1
+    WHERE j.live
+      AND j.worker = %(worker)s::bigint
+      AND j.id <> ALL (%(known)s::bigint[])
+    RETURNING
+        j.tenant_id,
+        j.id,
+        j.attempt,
+        j.state,
+        j.started_at,
+        j.available_at
+),
+history AS (
+    INSERT INTO relevo.attempts (
+        tenant_id,
+        job_id,
+        attempt,
+        outcome,
+        worker,
+        started_at,
+        retry_at,
+        error
+    )
+    SELECT
+        r.tenant_id,
+        r.id,
+        r.attempt,
+        CASE WHEN r.state = 'available' THEN 'released' ELSE r.state END,
+        %(worker)s::bigint,
+        r.started_at,
+        CASE WHEN r.state = 'available' THEN r.available_at END,
+        'the answer to the claim was lost'
+    FROM released AS r
+    ON CONFLICT DO NOTHING
+)
+SELECT count(*)
+FROM released;
