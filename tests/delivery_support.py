@@ -101,7 +101,7 @@ def pause(dsn: str) -> tuple[Any, ...] | None:
     """Until when the queue rests, and why."""
     rows = query(
         dsn,
-        "SELECT paused_until, paused_reason FROM relevo.queues"
+        "SELECT paused_until, reason FROM relevo.pauses"
         " WHERE name = 'mail' AND paused_until > now()",
     )
     return rows[0] if rows else None
@@ -109,7 +109,7 @@ def pause(dsn: str) -> tuple[Any, ...] | None:
 
 def end_pause(dsn: str) -> None:
     """Let the queue be claimed from now on, as the passing of time does."""
-    query(dsn, "UPDATE relevo.queues SET paused_until = now() WHERE name = 'mail'")
+    query(dsn, "UPDATE relevo.pauses SET paused_until = now() WHERE name = 'mail'")
 
 
 def wait_until_ended(dsn: str) -> None:

@@ -208,8 +208,9 @@ def test_a_paused_queue_is_told_with_its_reason_and_its_time(
     relevo: Command, connection: psycopg.Connection
 ) -> None:
     connection.execute(
-        "INSERT INTO relevo.queues (name, paused_until, paused_reason) "
-        "VALUES ('mail', '2999-01-01', 'the server is away'), ('old', '2001-01-01', 'long ago')"
+        "INSERT INTO relevo.pauses (scope, name, paused_until, reason) "
+        "VALUES ('queue', 'mail', '2999-01-01', 'the server is away'), "
+        "('queue', 'old', '2001-01-01', 'long ago')"
     )
     connection.commit()
 

@@ -218,8 +218,8 @@ def test_words_are_the_readers_and_keys_are_english(
 def test_a_retry_says_that_its_queue_rests(relevo: Command, connection: psycopg.Connection) -> None:
     job_id = a_job(connection, state="failed", queue="mail")
     connection.execute(
-        "INSERT INTO relevo.queues (name, paused_until, paused_reason) "
-        "VALUES ('mail', '2999-01-01', 'the server is away')"
+        "INSERT INTO relevo.pauses (scope, name, paused_until, reason) "
+        "VALUES ('queue', 'mail', '2999-01-01', 'the server is away')"
     )
     connection.commit()
 

@@ -186,8 +186,8 @@ def test_a_drained_worker_says_which_queue_rests_and_what_waits(
 ) -> None:
     a_job(connection, queue="mail")
     connection.execute(
-        "INSERT INTO relevo.queues (name, paused_until, paused_reason) "
-        "VALUES ('mail', '2999-01-01', 'the server is away')"
+        "INSERT INTO relevo.pauses (scope, name, paused_until, reason) "
+        "VALUES ('queue', 'mail', '2999-01-01', 'the server is away')"
     )
     connection.commit()
 

@@ -92,7 +92,9 @@ def test_a_paused_queue_is_left_alone_and_others_are_not(connection: psycopg.Con
     a_job(connection)
     other = a_job(connection, queue="another")
     connection.execute(
-        "INSERT INTO relevo.queues VALUES (%s, now() + interval '1 hour', 'outage', 'me')", [QUEUE]
+        "INSERT INTO relevo.pauses (scope, name, paused_until, reason, actor) "
+        "VALUES ('queue', %s, now() + interval '1 hour', 'outage', 'me')",
+        [QUEUE],
     )
 
     assert claim_some(connection, worker) == []
@@ -103,7 +105,8 @@ def test_a_pause_that_is_over_holds_nobody(connection: psycopg.Connection) -> No
     worker = a_worker(connection)
     a_job(connection)
     connection.execute(
-        "INSERT INTO relevo.queues VALUES (%s, now() - interval '1 second', 'outage', 'me')",
+        "INSERT INTO relevo.pauses (scope, name, paused_until, reason, actor) "
+        "VALUES ('queue', %s, now() - interval '1 second', 'outage', 'me')",
         [QUEUE],
     )
 

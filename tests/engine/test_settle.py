@@ -273,7 +273,7 @@ def test_an_outage_pauses_the_queue_before_the_job_goes_back(
     )
 
     name, pause, reason, actor = connection.execute(
-        "SELECT name, paused_until - now(), paused_reason, paused_by FROM relevo.queues"
+        "SELECT name, paused_until - now(), reason, actor FROM relevo.pauses"
     ).fetchone()
     row = job_row(connection, job_id)
     assert (name, reason, actor) == (QUEUE, "mail server down", "relevo")
@@ -293,7 +293,7 @@ def test_a_shorter_outage_does_not_shorten_a_longer_pause(connection: psycopg.Co
         pause = timedelta(minutes=minutes)
         settle_some(connection, worker, [job], Action.RELEASED, error="down", pause=pause)
 
-    left = value(connection, "SELECT paused_until - now() FROM relevo.queues")
+    left = value(connection, "SELECT paused_until - now() FROM relevo.pauses")
 
     assert left > timedelta(minutes=59)
 

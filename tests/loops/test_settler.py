@@ -154,9 +154,9 @@ def test_an_outage_pauses_the_queue_and_spends_no_attempt(
     job = mail.enqueue(owner)
     with running(app, database, poll=timedelta(milliseconds=50)):
         wait_until(lambda: history(owner, job.id))
-        paused = value(owner, "SELECT paused_reason FROM relevo.queues")
+        paused = value(owner, "SELECT reason FROM relevo.pauses")
         seen = list(starts)
-        owner.execute("UPDATE relevo.queues SET paused_until = now()")
+        owner.execute("UPDATE relevo.pauses SET paused_until = now()")
         wait_until(lambda: job_row(owner, job.id)["state"] == "completed")
 
     assert paused == "mail server down"

@@ -15,7 +15,7 @@ import pytest
 from relevo.db.statements import Statement, parse_statements
 from relevo.model.job import Attempt, ClaimedJob, Job
 from relevo.store.jobs.read import Waiting
-from relevo.store.queues import QueueRow
+from relevo.store.pauses import Pause
 from relevo.store.tenants import Tenant
 from relevo.store.workers import WorkerRow
 
@@ -43,7 +43,7 @@ READ_AS = {
     ("relevo/store/jobs/read.sql", "show_job"): Job,
     ("relevo/store/attempts.sql", "list_attempts"): Attempt,
     ("relevo/store/workers.sql", "list_workers"): WorkerRow,
-    ("relevo/store/queues.sql", "list_queues"): QueueRow,
+    ("relevo/store/pauses.sql", "list_pauses"): Pause,
     ("relevo/store/tenants.sql", "list_tenants"): Tenant,
 }
 
@@ -71,7 +71,8 @@ UNPACKED = {
     ("relevo/store/workers.sql", "expire_worker"): [],
     ("relevo/store/workers.sql", "renew_worker"): [int, datetime],
     ("relevo/store/workers.sql", "read_clock"): [float, float],
-    ("relevo/store/queues.sql", "pause_queue"): [datetime],
+    ("relevo/store/pauses.sql", "pause"): [datetime],
+    ("relevo/store/pauses.sql", "resume"): [bool],
     ("relevo/store/tenants.sql", "find_tenant"): [UUID, str],
     ("relevo/store/tenants.sql", "insert_tenant"): [UUID],
     ("relevo/store/tenants.sql", "list_tenants"): [UUID, str, str, datetime],

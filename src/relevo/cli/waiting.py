@@ -8,6 +8,7 @@ from relevo.cli.language import gettext as _
 from relevo.db.operation import Operation
 from relevo.engine.jobs import inspect
 from relevo.engine.jobs.inspect import Waiting, list_waiting
+from relevo.model.scope import Scope
 
 __all__ = ["Pause", "Waiting", "count_by_queue", "list_pauses", "list_waiting", "say_waiting"]
 
@@ -18,28 +19,30 @@ class Pause:
 
     Attributes:
         queue: The queue.
-        until: When it goes on by itself.
+        until: When it goes on by itself; None where somebody has to resume it.
         reason: Why it rests, readable.
     """
 
     queue: str
-    until: datetime
+    until: datetime | None
     reason: str
 
     @property
     def said(self) -> str:
         """Until when and why, for people."""
+        if self.until is None:
+            return _("paused until it is resumed: %(reason)s") % {"reason": self.reason}
         until = f"{self.until.astimezone():%Y-%m-%d %H:%M:%S %Z}"
         return _("paused until %(until)s: %(reason)s") % {"until": until, "reason": self.reason}
 
 
 def list_pauses() -> Operation[dict[str, Pause]]:
     """Answer the queues that rest at this moment, by name."""
-    rows = yield from inspect.list_queues()
+    rows = yield from inspect.list_pauses()
     return {
-        row.name: Pause(row.name, row.paused_until, row.paused_reason or "")
+        row.name: Pause(row.name, row.paused_until, row.reason)
         for row in rows
-        if row.is_paused and row.paused_until is not None
+        if row.scope is Scope.QUEUE
     }
 
 

@@ -6,7 +6,7 @@ from uuid import UUID
 from relevo.db.operation import Operation
 from relevo.engine.jobs.errors import JobNotFound
 from relevo.model.job import Attempt, Job, JobState
-from relevo.store import attempts, queues, workers
+from relevo.store import attempts, pauses, workers
 from relevo.store.jobs import read as read_rows
 
 __all__ = [
@@ -14,13 +14,14 @@ __all__ = [
     "Waiting",
     "count",
     "list_page",
-    "list_queues",
+    "list_pauses",
     "list_waiting",
     "list_workers",
     "show",
 ]
 
-list_queues = queues.list_queues
+list_pauses = pauses.list_pauses
+Pause = pauses.Pause
 list_waiting = read_rows.list_waiting
 Waiting = read_rows.Waiting
 list_workers = workers.list_workers

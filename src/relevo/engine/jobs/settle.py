@@ -7,8 +7,9 @@ from uuid import UUID
 
 from relevo.db.operation import Operation
 from relevo.model.job import JobState
+from relevo.model.scope import Scope
 from relevo.model.settlement import Action, Settlement
-from relevo.store import queues
+from relevo.store import pauses
 from relevo.store.jobs import settle as settle_rows
 
 _Settled = dict[tuple[UUID, int], JobState]
@@ -32,7 +33,7 @@ def settle(
     """
     # Before the jobs go back: otherwise they would be claimed again at once.
     for queue, (pause, reason) in _pauses(queue_of, batch).items():
-        yield from queues.pause_queue(queue, pause, reason, PAUSED_BY)
+        yield from pauses.pause(Scope.QUEUE, queue, pause, reason, PAUSED_BY)
     settled: _Settled = {}
     done = [entry for entry in batch if entry.action is Action.COMPLETED]
     if done:

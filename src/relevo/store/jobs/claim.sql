@@ -41,9 +41,10 @@ picked AS MATERIALIZED (
         SELECT
         WHERE NOT EXISTS (
             SELECT
-            FROM relevo.queues AS q
-            WHERE q.name = %(queue)s::text
-              AND q.paused_until > now()
+            FROM relevo.pauses AS p
+            WHERE p.scope = 'queue'
+              AND p.name = %(queue)s::text
+              AND coalesce(p.paused_until > now(), true)
         )
     ) AS open
     CROSS JOIN walk
@@ -61,7 +62,19 @@ picked AS MATERIALIZED (
               AND j.live
               AND j.available_at <= now()
               AND j.worker IS NULL
-              AND j.kind = ANY (%(kinds)s::text[])
+              AND j.kind = ANY (
+                  ARRAY (
+                      SELECT k.kind
+                      FROM unnest(%(kinds)s::text[]) AS k (kind)
+                      WHERE NOT EXISTS (
+                          SELECT
+                          FROM relevo.pauses AS p
+                          WHERE p.scope = 'kind'
+                            AND p.name = k.kind
+                            AND coalesce(p.paused_until > now(), true)
+                      )
+                  )
+              )
             ORDER BY
                 j.available_at,
                 j.id
@@ -70,6 +83,15 @@ picked AS MATERIALIZED (
         ) AS ready
         LIMIT %(share)s::integer
     ) AS due
+    -- A tenant that rests is passed by.
+    WHERE walk.tenant_id <> ALL (
+        ARRAY (
+            SELECT p.name::uuid
+            FROM relevo.pauses AS p
+            WHERE p.scope = 'tenant'
+              AND coalesce(p.paused_until > now(), true)
+        )
+    )
     LIMIT %(limit)s::integer
 ),
 -- A claim cannot commit after its session has ended: the end has to wait for this lock.
@@ -114,9 +136,10 @@ WITH picked AS MATERIALIZED (
         SELECT
         WHERE NOT EXISTS (
             SELECT
-            FROM relevo.queues AS q
-            WHERE q.name = %(queue)s::text
-              AND q.paused_until > now()
+            FROM relevo.pauses AS p
+            WHERE p.scope = 'queue'
+              AND p.name = %(queue)s::text
+              AND coalesce(p.paused_until > now(), true)
         )
     ) AS open
     CROSS JOIN unnest(
@@ -137,13 +160,34 @@ WITH picked AS MATERIALIZED (
           AND (j.available_at, j.id) > (probe.floor, probe.floor_id)
           AND j.available_at <= now()
           AND j.worker IS NULL
-          AND j.kind = ANY (%(kinds)s::text[])
+          AND j.kind = ANY (
+              ARRAY (
+                  SELECT k.kind
+                  FROM unnest(%(kinds)s::text[]) AS k (kind)
+                  WHERE NOT EXISTS (
+                      SELECT
+                      FROM relevo.pauses AS p
+                      WHERE p.scope = 'kind'
+                        AND p.name = k.kind
+                        AND coalesce(p.paused_until > now(), true)
+                  )
+              )
+          )
         ORDER BY
             j.available_at,
             j.id
         LIMIT %(share)s::integer
         FOR UPDATE SKIP LOCKED
     ) AS due
+    -- A tenant that rests is passed by.
+    WHERE probe.tenant_id <> ALL (
+        ARRAY (
+            SELECT p.name::uuid
+            FROM relevo.pauses AS p
+            WHERE p.scope = 'tenant'
+              AND coalesce(p.paused_until > now(), true)
+        )
+    )
     LIMIT %(limit)s::integer
 ),
 -- A claim cannot commit after its session has ended: the end has to wait for this lock.

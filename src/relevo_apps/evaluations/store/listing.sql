@@ -31,7 +31,8 @@ LIMIT %(limit)s::integer;
 -- name: read_pause
 -- Why a queue is not served at this moment, and until when; no row while it is.
 SELECT paused_until,
-       paused_reason
-FROM relevo.queues
-WHERE name = %(queue)s::text
-  AND paused_until > now();
+       reason
+FROM relevo.pauses
+WHERE scope = 'queue'
+  AND name = %(queue)s::text
+  AND coalesce(paused_until > now(), true);
