@@ -31,6 +31,7 @@ from relevo.model.kind import (
     Registry,
     Retention,
 )
+from relevo.model.limit import Limit
 from relevo.model.options import Options, check_key, check_text, refuse
 from relevo.model.payload import MAX_PAYLOAD_BYTES, PayloadSchema
 
@@ -117,6 +118,7 @@ class JobKind(Generic[P, R]):
         *,
         keys: Sequence[str | None] | None = None,
         aggregate_ids: Sequence[str | None] | None = None,
+        lane_keys: Sequence[str | None] | None = None,
     ) -> list[Enqueued]: ...
     @overload
     def enqueue_many(
@@ -126,6 +128,7 @@ class JobKind(Generic[P, R]):
         *,
         keys: Sequence[str | None] | None = None,
         aggregate_ids: Sequence[str | None] | None = None,
+        lane_keys: Sequence[str | None] | None = None,
     ) -> Awaitable[list[Enqueued]]: ...
     def enqueue_many(
         self,
@@ -134,6 +137,7 @@ class JobKind(Generic[P, R]):
         *,
         keys: Sequence[str | None] | None = None,
         aggregate_ids: Sequence[str | None] | None = None,
+        lane_keys: Sequence[str | None] | None = None,
     ) -> list[Enqueued] | Awaitable[list[Enqueued]]:
         """Add many jobs in one statement, in the transaction of `connection`.
 
@@ -142,6 +146,7 @@ class JobKind(Generic[P, R]):
             payloads: The handler's arguments by name, one mapping a job.
             keys: A key or None for each.
             aggregate_ids: The aggregate or None of each; default is the option's.
+            lane_keys: The lane key or None of each; default is the option's.
 
         Returns:
             What became of each, in the order of `payloads`.
@@ -156,7 +161,12 @@ class JobKind(Generic[P, R]):
         places = len(texts)
         given_keys = [like.key] * places if keys is None else list(keys)
         given_ids = [like.aggregate_id] * places if aggregate_ids is None else list(aggregate_ids)
-        for option, values in (("keys", given_keys), ("aggregate_ids", given_ids)):
+        given_lanes = [None] * places if lane_keys is None else lane_keys
+        for option, values in (
+            ("keys", given_keys),
+            ("aggregate_ids", given_ids),
+            ("lane_keys", given_lanes),
+        ):
             if len(values) != places:
                 refuse(
                     option, f"{len(values)} values", f"there are {places} payloads", "pass one each"
@@ -165,7 +175,15 @@ class JobKind(Generic[P, R]):
             check_key(key)
         for aggregate_id in given_ids:
             check_text("aggregate_id", aggregate_id)
-        operation = enqueue_jobs(like, texts, given_ids, given_keys)
+        for lane_key in lane_keys or ():
+            check_key(lane_key, "lane_key")
+        lanes = None
+        if lane_keys is not None:
+            like = replace(like, lane_key=None)
+            lanes = [self.kind.lane(key) for key in lane_keys]
+        operation = enqueue_jobs(
+            like, texts, given_ids, given_keys, lane_keys=lane_keys, lanes=lanes
+        )
         answer: list[Enqueued] | Awaitable[list[Enqueued]] = perform(connection, operation)
         return answer
 
@@ -176,6 +194,8 @@ class JobKind(Generic[P, R]):
             tenant_id=self._app.tenant_of(options.tenant_id, kind.name),
             queue=options.queue or kind.queue,
             kind=kind.name,
+            lane=kind.lane(options.lane_key),
+            lane_key=options.lane_key,
             payload=payload,
             priority=kind.priority if options.priority is None else options.priority,
             max_attempts=options.max_attempts or kind.max_attempts,
@@ -219,6 +239,8 @@ class Relevo:
         timeout: timedelta = DEFAULT_TIMEOUT,
         priority: int = DEFAULT_PRIORITY,
         retention: Retention = DEFAULT_RETENTION,
+        limits: Sequence[Limit] = (),
+        ordered: bool = False,
     ) -> Callable[[Callable[Concatenate[Context, P], R]], JobKind[P, R]]:
         """Declare the handler of a kind of job.
 
@@ -230,6 +252,12 @@ class Relevo:
             timeout: How long one start may take.
             priority: From 0 (first) to 3 (last).
             retention: How long finished jobs stay in the table.
+            limits: How many of its jobs may run at once, or start within a time, over all
+                workers. They hold from the start of the first worker that knows them; an
+                operator may change them with ``relevo limits``.
+            ordered: The jobs of one lane (`Options.lane_key`, by tenant) run one after the
+                other, the one that was due first before the others; one that waits for
+                its retry keeps its turn, and the others wait with it.
 
         Returns:
             A decorator for a function or coroutine function whose first parameter is
@@ -252,6 +280,8 @@ class Relevo:
                 timeout=timeout,
                 priority=priority,
                 retention=retention,
+                limits=tuple(limits),
+                ordered=ordered,
             )
             self.registry.add(kind)
             return JobKind(self, kind, Options())

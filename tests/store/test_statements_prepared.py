@@ -15,6 +15,7 @@ import pytest
 from relevo.db.statements import Statement, parse_statements
 from relevo.model.job import Attempt, ClaimedJob, Job
 from relevo.store.jobs.read import Waiting
+from relevo.store.limits import LimitRow
 from relevo.store.pauses import Pause
 from relevo.store.tenants import Tenant
 from relevo.store.workers import WorkerRow
@@ -38,6 +39,8 @@ TYPES = {
 READ_AS = {
     ("relevo/store/jobs/claim.sql", "claim_jobs"): ClaimedJob,
     ("relevo/store/jobs/claim.sql", "claim_lanes"): ClaimedJob,
+    ("relevo/store/jobs/claim.sql", "claim_limited"): ClaimedJob,
+    ("relevo/store/limits.sql", "list_limits"): LimitRow,
     ("relevo/store/jobs/read.sql", "list_jobs"): Job,
     ("relevo/store/jobs/read.sql", "list_waiting"): Waiting,
     ("relevo/store/jobs/read.sql", "show_job"): Job,
@@ -49,6 +52,14 @@ READ_AS = {
 
 # Statements whose rows are taken apart by hand: the types of the columns that the code unpacks.
 UNPACKED = {
+    ("relevo/store/jobs/claim.sql", "find_lanes"): [UUID, UUID, str],
+    ("relevo/store/jobs/claim.sql", "move_to_lanes"): [int],
+    ("relevo/store/limits.sql", "look_at_limits"): [bool, float],
+    ("relevo/store/limits.sql", "find_limit"): [int, int, float, str],
+    ("relevo/store/limits.sql", "insert_limit"): [int],
+    ("relevo/store/limits.sql", "list_declared"): [str, str, str],
+    ("relevo/store/limits.sql", "list_served_queues"): [str],
+    ("relevo/store/limits.sql", "prune_permits"): [int],
     ("relevo/store/jobs/enqueue.sql", "insert_job"): [int, int],
     ("relevo/store/jobs/enqueue.sql", "insert_jobs"): [int, int],
     ("relevo/store/jobs/enqueue.sql", "find_key_holders"): [str, int],

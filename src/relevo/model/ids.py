@@ -1,5 +1,6 @@
 """Ids that are made in Python, so that every PostgreSQL and every shard agrees."""
 
+import hashlib
 import os
 import time
 from typing import Final
@@ -10,6 +11,17 @@ DEFAULT_TENANT: Final = UUID("00000000-0000-0000-0000-000000000001")
 
 NO_LANE: Final = UUID(int=0)
 """The lane of every job whose kind asks for no order and no limit by key."""
+
+
+def lane_of(kind: str, lane_key: str | None) -> UUID:
+    """Answer the lane of a kind's jobs that share a key, as `relevo.lane_of` does in SQL.
+
+    Args:
+        kind: The kind's name.
+        lane_key: What the lane is named after; None is the lane of all the others.
+    """
+    text = f"{kind}\x1f{lane_key or ''}".encode()
+    return UUID(bytes=hashlib.sha256(text).digest()[:16])
 
 
 def uuid7() -> UUID:

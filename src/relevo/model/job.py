@@ -40,6 +40,7 @@ class NewJob:
     kind: str
     payload: str
     lane: UUID = NO_LANE
+    lane_key: str | None = None
     priority: int = 2
     max_attempts: int = DEFAULT_MAX_ATTEMPTS
     available_at: datetime | None = None

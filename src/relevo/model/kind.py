@@ -6,9 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
+from uuid import UUID
 
 from relevo.model.backoff import DEFAULT_MAX_ATTEMPTS, STANDARD, Backoff
 from relevo.model.errors import InvalidOption, KindExists, UnknownKind
+from relevo.model.ids import NO_LANE, lane_of
+from relevo.model.limit import Limit
 from relevo.model.payload import PayloadSchema
 
 DEFAULT_QUEUE: Final = "default"
@@ -61,6 +64,8 @@ class Kind:
         timeout: How long one start may take.
         priority: From 0 (first) to 3 (last).
         retention: How long finished jobs stay.
+        limits: How many of its jobs may run at once, or start within a time.
+        ordered: Whether the jobs of one lane run one after the other.
     """
 
     name: str
@@ -72,6 +77,8 @@ class Kind:
     timeout: timedelta = DEFAULT_TIMEOUT
     priority: int = DEFAULT_PRIORITY
     retention: Retention = DEFAULT_RETENTION
+    limits: tuple[Limit, ...] = ()
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         """Refuse values that the table would refuse later."""
@@ -80,6 +87,24 @@ class Kind:
         check_max_attempts(self.max_attempts)
         check_priority(self.priority)
         check_positive("timeout", self.timeout)
+        places = [(limit.per, limit.measure) for limit in self.limits]
+        if len(places) != len(set(places)):
+            raise InvalidOption(
+                option="limits",
+                value=[str(limit) for limit in self.limits],
+                why="two of them count the same thing",
+                next="keep one of each",
+            )
+
+    def lane(self, lane_key: str | None) -> UUID:
+        """Answer where its jobs with this key queue up.
+
+        Kinds under limits have lanes of their own, so that those of their jobs that have to
+        wait hold up nothing else.
+        """
+        if lane_key is None and not self.limits and not self.ordered:
+            return NO_LANE
+        return lane_of(self.name, lane_key)
 
     @property
     def is_async(self) -> bool:

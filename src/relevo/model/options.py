@@ -39,6 +39,8 @@ class Options:
         max_attempts: How many starts count, from 1.
         queue: Another queue than the kind's.
         actor: Who asked for it, shown with the job.
+        lane_key: Jobs of the kind and tenant that share it queue up in one lane, which may
+            have limits or an order of its own: an account, a customer.
         headers: What travels with the job, such as ``traceparent``; not part of the payload.
     """
 
@@ -53,6 +55,7 @@ class Options:
     max_attempts: int | None = None
     queue: str | None = None
     actor: str | None = None
+    lane_key: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -64,6 +67,7 @@ class Options:
         if self.queue is not None:
             check_name("queue", self.queue)
         self._check_key()
+        check_key(self.lane_key, "lane_key")
         self._check_times()
         for option in ("aggregate_id", "actor"):
             check_text(option, getattr(self, option))
@@ -94,11 +98,11 @@ def refuse(option: str, value: object, why: str, what_next: str) -> NoReturn:
     raise InvalidOption(option=option, value=value, why=why, next=what_next)
 
 
-def check_key(key: str | None) -> None:
+def check_key(key: str | None, option: str = "key") -> None:
     """Refuse a key that the table could not hold."""
-    check_text("key", key)
+    check_text(option, key)
     if key is not None and not 0 < len(key) <= MAX_KEY:
-        refuse("key", key[:40], f"it has 1 to {MAX_KEY} characters", "shorten it")
+        refuse(option, key[:40], f"it has 1 to {MAX_KEY} characters", "shorten it")
 
 
 def check_text(option: str, text: str | None) -> None:

@@ -26,6 +26,12 @@ SWEEP_SHARE: Final = 20.0
 
 LANES_A_ROUND: Final = 32
 DRY_LANES: Final = 16
+LIMITED_LANES: Final = 128
+"""Under limits many lanes are known and few may give at a time, so more are looked at."""
+
+LOOK_EVERY: Final = 5.0
+LOOK_SOON: Final = 1.0
+"""How often a worker asks whether there are limits: soon when work that flowed ends."""
 REVERSE_EVERY: Final = 10
 """Every tenth claim takes the priorities in reverse, so that none starves."""
 
@@ -42,10 +48,12 @@ class Round:
     Attributes:
         probes: Tenant, lane, priority and floor of each.
         share: At most so many jobs from one probe.
+        kinds: The kind of each lane; None where it has all kinds that have no lane of their own.
     """
 
     probes: tuple[tuple[Lane, int, Place], ...]
     share: int
+    kinds: tuple[str | None, ...] = ()
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
@@ -59,15 +67,22 @@ class Ring:
 
     Attributes:
         cursor: The lane after which the next sweep begins.
+        is_limited: Whether something limits what may start from this queue, as far as known.
     """
 
     cursor: Lane = (NO_LANE, NO_LANE)
+    is_limited: bool = False
     _lanes: dict[Lane, bool] = field(default_factory=dict)
     _floors: dict[tuple[Lane, int], Place] = field(default_factory=dict)
     _clock: datetime = _BEFORE_ALL[0]
     _claims: int = 0
     _swept_at: float = float("-inf")
     _sweep_cost: float = 0.0
+    _kinds: dict[Lane, str | None] = field(default_factory=dict)
+    _looked_at: float = float("-inf")
+    _gave: bool = False
+    _moved_at: float = float("-inf")
+    _move_cost: float = 0.0
 
     def priorities(self) -> Sequence[int]:
         """Answer the order of priorities for the next claim."""
@@ -91,7 +106,7 @@ class Ring:
 
     def begin_round(self, limit: int) -> Round | None:
         """Answer the next claim from remembered lanes, or None where none is remembered."""
-        lanes = list(self._lanes)[:LANES_A_ROUND]
+        lanes = list(self._lanes)[: LIMITED_LANES if self.is_limited else LANES_A_ROUND]
         if not lanes:
             return None
         priorities = self.priorities()
@@ -100,8 +115,11 @@ class Ring:
             for lane in lanes
             for priority in priorities
         )
-        # No lane takes all slots while others wait; few lanes share them all.
-        return Round(probes, -(-limit // len(lanes)))
+        # No lane takes all slots while others wait; few lanes share them all. Under limits
+        # most of the lanes that are known may be waiting for a permit.
+        giving = sum(self._lanes[lane] for lane in lanes) if self.is_limited else len(lanes)
+        kinds = tuple(self._kinds.get(lane) for lane in lanes)
+        return Round(probes, -(-limit // max(1, giving)), kinds)
 
     def end_round(self, begun: Round, limit: int, found: Sequence[ClaimedJob]) -> None:
         """Remember what a round found: lanes that gave go to the end, dry ones are forgotten."""
@@ -122,6 +140,53 @@ class Ring:
             max((job.tenant_id, job.lane) for job in found) if full else (NO_LANE, NO_LANE)
         )
 
+    def end_walk(
+        self, found: Sequence[tuple[Lane, str | None]], most: int, now: float, cost: float
+    ) -> None:
+        """Remember the lanes that a walk found, the sweep of a queue under limits.
+
+        What is due there may lie behind a floor, so the next round begins at the oldest row.
+
+        Args:
+            found: The lanes in order, each with its kind.
+            most: How many were asked for.
+            now: When it ended, by a monotonic clock.
+            cost: What it cost, with the claim that followed, in seconds.
+        """
+        for lane, kind in found:
+            self._lanes[lane] = True
+            self._kinds[lane] = kind
+            for priority in PRIORITIES:
+                self._floors.pop((lane, priority), None)
+        self._swept_at, self._sweep_cost = now, cost
+        self.cursor = found[-1][0] if len(found) >= most else (NO_LANE, NO_LANE)
+
+    def add_cost(self, now: float, cost: float) -> None:
+        """Count what followed the last sweep as its cost: a claim from the oldest rows."""
+        self._swept_at = now
+        self._sweep_cost += cost
+
+    def tenants(self) -> list[UUID]:
+        """Answer whose lanes without a key are known."""
+        return [tenant_id for tenant_id, lane in self._lanes if lane == NO_LANE]
+
+    def move_in(self, now: float) -> float:
+        """Answer in how many seconds jobs may be given their lanes again."""
+        return max(0.0, self._moved_at + max(SWEEP_EVERY, self._move_cost * SWEEP_SHARE) - now)
+
+    def end_move(self, now: float, cost: float) -> None:
+        """Remember when jobs were last given their lanes, and what it cost in seconds."""
+        self._moved_at, self._move_cost = now, cost
+
+    def is_look_due(self, now: float) -> bool:
+        """Say whether it is time to ask whether there are limits."""
+        return now - self._looked_at >= (LOOK_SOON if self._gave else LOOK_EVERY)
+
+    def end_look(self, now: float, *, is_limited: bool) -> None:
+        """Remember whether there are limits."""
+        self._looked_at, self._gave = now, False
+        self.is_limited = is_limited
+
     def _note(self, found: Iterable[ClaimedJob]) -> set[Lane]:
         gave: set[Lane] = set()
         for job in found:
@@ -131,8 +196,10 @@ class Ring:
             self._clock = job.started_at
             lane = (job.tenant_id, job.lane)
             gave.add(lane)
+            self._kinds[lane] = None if job.lane == NO_LANE else job.kind
             key, place = (lane, job.priority), (job.available_at, job.id)
             self._floors[key] = max(place, self._floors.get(key, place))
+        self._gave = self._gave or bool(gave)
         for lane in gave:
             self._lanes.pop(lane, None)
             self._lanes[lane] = True
@@ -140,7 +207,9 @@ class Ring:
 
     def _forget_dry(self) -> None:
         dry = [lane for lane, gives in self._lanes.items() if not gives]
-        for lane in dry[: max(0, len(dry) - DRY_LANES)]:
+        kept = LIMITED_LANES // 2 if self.is_limited else DRY_LANES
+        for lane in dry[: max(0, len(dry) - kept)]:
             del self._lanes[lane]
+            self._kinds.pop(lane, None)
             for priority in PRIORITIES:
                 self._floors.pop((lane, priority), None)

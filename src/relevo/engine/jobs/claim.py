@@ -1,18 +1,26 @@
-"""Claim due jobs of one queue: rounds over remembered lanes, and now and then a sweep."""
+"""Claim due jobs of one queue: rounds over remembered lanes, and now and then a sweep.
+
+A queue under limits is claimed from in the same way by statements of its own: the sweep
+finds lanes, the round takes jobs and permits together.
+"""
 
 import time
 from collections.abc import Sequence
+from typing import Final
 
 from relevo.db.operation import Operation
+from relevo.engine.limits import look_at_limits
 from relevo.model.job import ClaimedJob
-from relevo.model.ring import Ring
+from relevo.model.ring import LIMITED_LANES, Ring
 from relevo.store.jobs import claim as claim_rows
+
+MOVED_AT_ONCE: Final = 1000
 
 
 def claim(
     worker: int, queue: str, kinds: Sequence[str], limit: int, ring: Ring
 ) -> Operation[list[ClaimedJob]]:
-    """Claim at most `limit` due jobs.
+    """Claim at most `limit` due jobs, none that a limit does not let start.
 
     Each claim is one statement: it picks, marks and counts the attempt together. Where
     one does not fill the slots another follows, at most two.
@@ -24,6 +32,25 @@ def claim(
         limit: The number of free slots.
         ring: The worker's memory of this queue.
     """
+    found = yield from _claim_known(worker, queue, kinds, limit, ring)
+    if (found and not ring.is_limited) or not ring.is_look_due(time.monotonic()):
+        return found
+    # Nothing came where something may wait: the statements let nothing start that a limit
+    # concerns of which the worker does not know.
+    was_limited = ring.is_limited
+    is_limited, _ = yield from look_at_limits(queue, kinds)
+    ring.end_look(time.monotonic(), is_limited=is_limited)
+    if found or is_limited == was_limited:
+        return found
+    ring.rest()
+    return (yield from _claim_known(worker, queue, kinds, limit, ring))
+
+
+def _claim_known(
+    worker: int, queue: str, kinds: Sequence[str], limit: int, ring: Ring
+) -> Operation[list[ClaimedJob]]:
+    if ring.is_limited:
+        return (yield from _claim_limited(worker, queue, kinds, limit, ring))
     found: list[ClaimedJob] = []
     if not ring.sweep_in(time.monotonic()):
         found = yield from _sweep(worker, queue, kinds, limit, ring)
@@ -32,6 +59,35 @@ def claim(
     if len(found) < limit:
         found = found + (yield from _round(worker, queue, kinds, limit - len(found), ring))
     return found
+
+
+def _claim_limited(
+    worker: int, queue: str, kinds: Sequence[str], limit: int, ring: Ring
+) -> Operation[list[ClaimedJob]]:
+    begun_at = time.monotonic()
+    if walks := not ring.sweep_in(begun_at):
+        yield from _walk(queue, kinds, ring)
+    begun = ring.begin_round(limit)
+    if begun is None:
+        return []
+    round_at = time.monotonic()
+    found = yield from claim_rows.claim_limited(worker, queue, kinds, limit=limit, begun=begun)
+    ring.end_round(begun, limit, found)
+    if walks:
+        ring.add_cost(begun_at, time.monotonic() - round_at)
+    return found
+
+
+def _walk(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[None]:
+    begun_at = time.monotonic()
+    lanes = yield from claim_rows.find_lanes(
+        queue, kinds, after=ring.cursor, priorities=ring.priorities(), lanes=LIMITED_LANES
+    )
+    now = time.monotonic()
+    ring.end_walk(lanes, LIMITED_LANES, now, now - begun_at)
+    if not ring.move_in(now) and (tenants := ring.tenants()):
+        yield from claim_rows.move_to_lanes(queue, tenants, MOVED_AT_ONCE)
+        ring.end_move(time.monotonic(), time.monotonic() - now)
 
 
 def _round(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
+from uuid import UUID
 
 from relevo.db.operation import Operation
 from relevo.model.job import Enqueued, KeyMode, NewJob
@@ -46,6 +47,9 @@ def enqueue_jobs(
     payloads: Sequence[str],
     aggregate_ids: Sequence[str | None],
     keys: Sequence[str | None],
+    *,
+    lane_keys: Sequence[str | None] | None = None,
+    lanes: Sequence[UUID] | None = None,
 ) -> Operation[list[Enqueued]]:
     """Add many jobs of one kind and tenant in one statement, then wake a worker once.
 
@@ -54,6 +58,8 @@ def enqueue_jobs(
         payloads: JSON text of each.
         aggregate_ids: The aggregate of each, as long as `payloads`.
         keys: The key of each or None, as long as `payloads`.
+        lane_keys: What the lane of each is named after; None takes it from `like`.
+        lanes: The lane of each, where `lane_keys` are given.
 
     Returns:
         What became of each, in the order of the input.
@@ -64,7 +70,9 @@ def enqueue_jobs(
     if wanted and like.key_for is not None:
         # Where keys expire some usually have; the others are looked at when they are refused.
         yield from _release_expired(like, wanted)
-    created = yield from enqueue_rows.insert_jobs(like, payloads, aggregate_ids, keys)
+    created = yield from enqueue_rows.insert_jobs(
+        like, payloads, aggregate_ids, keys, lane_keys=lane_keys, lanes=lanes
+    )
     yield from enqueue_rows.wake_workers(like.queue)
     refused = sorted({key for place, key in enumerate(keys) if key and place not in created})
     holders: Mapping[str, int] = {}
@@ -78,7 +86,14 @@ def enqueue_jobs(
         elif key is None or key in holders:
             answers.append(Enqueued(holders.get(key or ""), created=False))
         else:
-            job = replace(like, payload=payloads[place], aggregate_id=aggregate_ids[place], key=key)
+            job = replace(
+                like,
+                payload=payloads[place],
+                aggregate_id=aggregate_ids[place],
+                key=key,
+                lane=lanes[place] if lanes else like.lane,
+                lane_key=lane_keys[place] if lane_keys else like.lane_key,
+            )
             answers.append((yield from enqueue_job(job)))
     return answers
 

@@ -5,12 +5,14 @@ Each function is an operation: it runs on the caller's connection and never comm
 
 from collections.abc import Sequence
 from typing import Final
+from uuid import UUID
 
 from relevo.db.operation import Call, Operation, Rows
 from relevo.db.statements import load_statements
 from relevo.model.job import ClaimedJob
 from relevo.model.ring import Lane, Round
 
+PRIORITY_COUNT: Final = 4
 STATEMENTS: Final = load_statements("relevo.store.jobs", "claim.sql")
 
 
@@ -57,6 +59,55 @@ def claim_lanes(
     }
     rows = yield Call(STATEMENTS["claim_lanes"], params)
     return _in_order(rows)
+
+
+def find_lanes(
+    queue: str,
+    kinds: Sequence[str],
+    *,
+    after: Lane,
+    priorities: Sequence[int],
+    lanes: int,
+) -> Operation[list[tuple[Lane, str | None]]]:
+    """Answer at most so many lanes that have something due, in order, each with its kind."""
+    params = {
+        "queue": queue,
+        "kinds": list(kinds),
+        "after_tenant": after[0],
+        "after_lane": after[1],
+        "priorities": list(priorities),
+        "lanes": lanes,
+    }
+    rows = yield Call(STATEMENTS["find_lanes"], params)
+    return [((tenant_id, lane), kind) for tenant_id, lane, kind in rows]
+
+
+def claim_limited(
+    worker: int, queue: str, kinds: Sequence[str], *, limit: int, begun: Round
+) -> Operation[list[ClaimedJob]]:
+    """Answer at most `limit` due jobs that every limit lets start, now held by `worker`."""
+    params = {
+        "worker": worker,
+        "queue": queue,
+        "kinds": list(kinds),
+        "limit": limit,
+        "share": begun.share,
+        "tenant_ids": [tenant_id for tenant_id, _ in begun.lanes],
+        "lanes": [lane for _, lane in begun.lanes],
+        "lane_kinds": list(begun.kinds),
+        "priorities": [priority for _, priority, _ in begun.probes[:PRIORITY_COUNT]],
+        "floors": [floor[0] for _, _, floor in begun.probes],
+        "floor_ids": [floor[1] for _, _, floor in begun.probes],
+    }
+    rows = yield Call(STATEMENTS["claim_limited"], params)
+    return _in_order(rows)
+
+
+def move_to_lanes(queue: str, tenant_ids: Sequence[UUID], limit: int) -> Operation[int]:
+    """Give due jobs of limited kinds their lanes; answer how many had none."""
+    params = {"queue": queue, "tenant_ids": list(tenant_ids), "limit": limit}
+    rows = yield Call(STATEMENTS["move_to_lanes"], params)
+    return int(rows[0][0])
 
 
 def _in_order(rows: Rows) -> list[ClaimedJob]:

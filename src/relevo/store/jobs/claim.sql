@@ -46,6 +46,14 @@ picked AS MATERIALIZED (
               AND p.name = %(queue)s::text
               AND coalesce(p.paused_until > now(), true)
         )
+          -- Under a limit only claim_limited may start anything.
+          AND NOT EXISTS (
+            SELECT
+            FROM relevo.limits AS l
+            WHERE (l.scope = 'queue' AND l.name = %(queue)s::text)
+               OR (l.scope IN ('kind', 'lane') AND l.name = ANY (%(kinds)s::text[]))
+               OR l.scope = 'tenant'
+        )
     ) AS open
     CROSS JOIN walk
     -- Lane by lane, and inside a lane by priority: a tenant with urgent work cannot hold up the others.
@@ -141,6 +149,14 @@ WITH picked AS MATERIALIZED (
               AND p.name = %(queue)s::text
               AND coalesce(p.paused_until > now(), true)
         )
+          -- Under a limit only claim_limited may start anything.
+          AND NOT EXISTS (
+            SELECT
+            FROM relevo.limits AS l
+            WHERE (l.scope = 'queue' AND l.name = %(queue)s::text)
+               OR (l.scope IN ('kind', 'lane') AND l.name = ANY (%(kinds)s::text[]))
+               OR l.scope = 'tenant'
+        )
     ) AS open
     CROSS JOIN unnest(
         %(tenant_ids)s::uuid[],
@@ -222,3 +238,567 @@ RETURNING
     j.priority,
     j.available_at,
     j.started_at;
+
+-- name: find_lanes
+-- Which lanes after the cursor have something due that their own limits let start, and of which
+-- kind: the sweep of a queue under limits. It reads only.
+WITH RECURSIVE walk AS (
+    (
+        SELECT
+            j.tenant_id,
+            j.lane
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.live
+          AND (j.tenant_id, j.lane) > (%(after_tenant)s::uuid, %(after_lane)s::uuid)
+        ORDER BY
+            j.tenant_id,
+            j.lane
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT
+        n.tenant_id,
+        n.lane
+    FROM walk
+    CROSS JOIN LATERAL (
+        SELECT
+            j.tenant_id,
+            j.lane
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.live
+          AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
+        ORDER BY
+            j.tenant_id,
+            j.lane
+        LIMIT 1
+    ) AS n
+)
+SELECT
+    walk.tenant_id,
+    walk.lane,
+    CASE WHEN walk.lane <> '00000000-0000-0000-0000-000000000000' THEN head.kind END AS kind
+FROM walk
+CROSS JOIN LATERAL (
+    SELECT ready.kind
+    FROM unnest(%(priorities)s::smallint[]) AS p (priority)
+    CROSS JOIN LATERAL (
+        SELECT j.kind
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.tenant_id = walk.tenant_id
+          AND j.lane = walk.lane
+          AND j.priority = p.priority
+          AND j.live
+          AND j.available_at <= now()
+          AND j.worker IS NULL
+          AND j.kind = ANY (%(kinds)s::text[])
+        ORDER BY
+            j.available_at,
+            j.id
+        LIMIT 1
+    ) AS ready
+    LIMIT 1
+) AS head
+-- A lane that gives out no permit now is passed by: it may hold a million jobs that wait for one.
+WHERE NOT EXISTS (
+    SELECT
+    FROM relevo.limits AS l
+    WHERE l.scope = 'lane'
+      AND l.name = head.kind
+      AND l.most <= (
+          SELECT count(*)
+          FROM relevo.permits AS p
+          WHERE p.limit_id = l.id
+            AND p.for_tenant = walk.tenant_id
+            AND p.for_lane = walk.lane
+            AND CASE
+                WHEN l.measure = 'starts' THEN p.taken_at > now() - l.seconds * interval '1 second'
+                ELSE EXISTS (
+                    SELECT
+                    FROM relevo.jobs AS j
+                    WHERE j.tenant_id = p.job_tenant
+                      AND j.id = p.job_id
+                      AND CASE
+                          -- The one whose turn it is may be due itself.
+                          WHEN l.measure = 'order' AND p.number = 1
+                          THEN j.live AND (j.worker IS NOT NULL OR j.available_at > now())
+                          ELSE j.worker IS NOT NULL AND j.attempt = p.attempt
+                      END
+                )
+            END
+      )
+)
+LIMIT %(lanes)s::integer;
+
+-- name: claim_limited
+-- The claim of a queue under limits: each job that starts takes a permit of every limit that it
+-- falls under, in the same statement. Whether a permit is free is what the job that took it says,
+-- so a crash leaves nothing behind. Read before the lock, it is checked again under the lock:
+-- whoever took the permit in between has changed its row.
+WITH rule AS MATERIALIZED (
+    SELECT
+        l.id,
+        l.scope,
+        l.name,
+        l.measure,
+        l.most,
+        l.seconds
+    FROM relevo.limits AS l
+    WHERE (l.scope = 'queue' AND l.name = %(queue)s::text)
+       OR (l.scope IN ('kind', 'lane') AND l.name = ANY (%(kinds)s::text[]))
+       OR l.scope = 'tenant'
+),
+lane AS MATERIALIZED (
+    SELECT
+        u.tenant_id,
+        u.lane,
+        u.kind,
+        u.place
+    FROM unnest(
+        %(tenant_ids)s::uuid[],
+        %(lanes)s::uuid[],
+        %(lane_kinds)s::text[]
+    ) WITH ORDINALITY AS u (tenant_id, lane, kind, place)
+    WHERE NOT EXISTS (
+        SELECT
+        FROM relevo.pauses AS p
+        WHERE coalesce(p.paused_until > now(), true)
+          AND (p.scope, p.name) IN (
+              ('queue', %(queue)s::text),
+              ('kind', u.kind),
+              ('tenant', u.tenant_id::text)
+          )
+    )
+),
+-- One for each limit that some lane meets, and for each tenant or lane that it counts by itself.
+gate AS MATERIALIZED (
+    SELECT DISTINCT
+        r.id,
+        r.measure,
+        r.most,
+        r.seconds,
+        CASE WHEN r.scope IN ('kind', 'lane') THEN r.name END AS kind,
+        CASE WHEN r.scope IN ('tenant', 'lane') THEN l.tenant_id END AS tenant_id,
+        CASE WHEN r.scope = 'lane' THEN l.lane END AS lane
+    FROM rule AS r
+    CROSS JOIN lane AS l
+    WHERE CASE r.scope
+        WHEN 'queue' THEN true
+        WHEN 'tenant' THEN r.name = l.tenant_id::text
+            OR (
+                r.name = '*'
+                AND NOT EXISTS (
+                    SELECT
+                    FROM rule AS own
+                    WHERE own.scope = 'tenant'
+                      AND own.measure = r.measure
+                      AND own.name = l.tenant_id::text
+                )
+            )
+        ELSE r.name = l.kind
+    END
+),
+room AS MATERIALIZED (
+    SELECT
+        g.id,
+        g.measure,
+        g.kind,
+        g.tenant_id,
+        g.lane,
+        row_number() OVER () AS gate,
+        coalesce(cardinality(free.numbers), 0) AS free,
+        free.numbers,
+        free.job_tenants,
+        free.job_ids,
+        free.attempts,
+        free.times
+    FROM gate AS g
+    CROSS JOIN LATERAL (
+        SELECT
+            array_agg(f.number) AS numbers,
+            array_agg(f.job_tenant) AS job_tenants,
+            array_agg(f.job_id) AS job_ids,
+            array_agg(f.attempt) AS attempts,
+            array_agg(f.taken_at) AS times
+        FROM (
+            SELECT
+                n.number,
+                p.job_tenant,
+                p.job_id,
+                p.attempt,
+                p.taken_at
+            FROM generate_series(1, g.most) AS n (number)
+            LEFT JOIN relevo.permits AS p
+                ON p.limit_id = g.id
+               AND p.for_tenant = coalesce(g.tenant_id, '00000000-0000-0000-0000-000000000000')
+               AND p.for_lane = coalesce(g.lane, '00000000-0000-0000-0000-000000000000')
+               AND p.number = n.number
+            WHERE p.number IS NULL
+               OR CASE
+                   WHEN g.measure = 'starts' THEN p.taken_at <= now() - g.seconds * interval '1 second'
+                   ELSE NOT EXISTS (
+                       SELECT
+                       FROM relevo.jobs AS j
+                       WHERE j.tenant_id = p.job_tenant
+                         AND j.id = p.job_id
+                         -- Where the order counts a job has its turn until it is final.
+                         AND CASE
+                             WHEN g.measure = 'order' THEN j.live
+                             ELSE j.worker IS NOT NULL AND j.attempt = p.attempt
+                         END
+                   )
+               END
+            LIMIT %(limit)s::integer
+        ) AS f
+        -- More were running when the limit was set or lowered: nothing starts before those are done.
+        WHERE NOT EXISTS (
+            SELECT
+            FROM relevo.permits AS p
+            WHERE p.limit_id = g.id
+              AND p.for_tenant = coalesce(g.tenant_id, '00000000-0000-0000-0000-000000000000')
+              AND p.for_lane = coalesce(g.lane, '00000000-0000-0000-0000-000000000000')
+              AND p.number > g.most
+              AND CASE
+                  WHEN g.measure = 'starts' THEN p.taken_at > now() - g.seconds * interval '1 second'
+                  ELSE EXISTS (
+                      SELECT
+                      FROM relevo.jobs AS j
+                      WHERE j.tenant_id = p.job_tenant
+                        AND j.id = p.job_id
+                        AND j.worker IS NOT NULL
+                        AND j.attempt = p.attempt
+                  )
+              END
+        )
+    ) AS free
+),
+opened AS MATERIALIZED (
+    SELECT
+        l.tenant_id,
+        l.lane,
+        l.place,
+        least(
+            %(share)s::integer,
+            (
+                SELECT min(r.free)
+                FROM room AS r
+                WHERE (r.kind IS NULL OR r.kind = l.kind)
+                  AND (r.tenant_id IS NULL OR r.tenant_id = l.tenant_id)
+                  AND (r.lane IS NULL OR r.lane = l.lane)
+            )
+        ) AS most,
+        CASE
+            WHEN l.kind IS NOT NULL THEN ARRAY[l.kind]
+            -- Kinds under limits of their own are claimed from lanes of their own.
+            ELSE ARRAY (
+                SELECT k.kind
+                FROM unnest(%(kinds)s::text[]) AS k (kind)
+                WHERE NOT EXISTS (
+                    SELECT
+                    FROM rule AS r
+                    WHERE r.scope IN ('kind', 'lane')
+                      AND r.name = k.kind
+                )
+                  AND NOT EXISTS (
+                    SELECT
+                    FROM relevo.pauses AS p
+                    WHERE p.scope = 'kind'
+                      AND p.name = k.kind
+                      AND coalesce(p.paused_until > now(), true)
+                )
+            )
+        END AS kinds
+    FROM lane AS l
+),
+-- Where the order counts: a job that waited for its retry comes before all others of its lane.
+again AS MATERIALIZED (
+    SELECT due.*
+    FROM gate AS g
+    JOIN relevo.permits AS p
+        ON p.limit_id = g.id
+       AND p.for_tenant = g.tenant_id
+       AND p.for_lane = g.lane
+       AND p.number = 1
+    CROSS JOIN LATERAL (
+        SELECT
+            j.ctid AS spot,
+            j.tenant_id,
+            j.id,
+            least(j.attempt, 2147483646) + 1 AS attempt,
+            j.kind,
+            j.lane
+        FROM relevo.jobs AS j
+        WHERE j.tenant_id = p.job_tenant
+          AND j.id = p.job_id
+          AND j.queue = %(queue)s::text
+          AND j.live
+          AND j.available_at <= now()
+          AND j.worker IS NULL
+        FOR UPDATE SKIP LOCKED
+    ) AS due
+    WHERE g.measure = 'order'
+    LIMIT %(limit)s::integer
+),
+fresh AS MATERIALIZED (
+    SELECT due.*
+    FROM opened AS o
+    CROSS JOIN unnest(%(priorities)s::smallint[]) WITH ORDINALITY AS p (priority, place)
+    CROSS JOIN LATERAL (
+        SELECT
+            j.ctid AS spot,
+            j.tenant_id,
+            j.id,
+            least(j.attempt, 2147483646) + 1 AS attempt,
+            j.kind,
+            j.lane
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.tenant_id = o.tenant_id
+          AND j.lane = o.lane
+          AND j.priority = p.priority
+          AND j.live
+          AND (j.available_at, j.id) > (
+              (%(floors)s::timestamptz[])[4 * (o.place - 1) + p.place],
+              (%(floor_ids)s::bigint[])[4 * (o.place - 1) + p.place]
+          )
+          AND j.available_at <= now()
+          AND j.worker IS NULL
+          AND j.kind = ANY (o.kinds)
+        ORDER BY
+            j.available_at,
+            j.id
+        LIMIT o.most
+        FOR UPDATE SKIP LOCKED
+    ) AS due
+    WHERE o.most > 0
+    LIMIT %(limit)s::integer
+),
+candidate AS MATERIALIZED (
+    SELECT
+        row_number() OVER () AS place,
+        c.*
+    FROM (
+        SELECT
+            true AS had_turn,
+            again.*
+        FROM again
+        UNION ALL
+        SELECT
+            false,
+            fresh.*
+        FROM fresh
+    ) AS c
+    LIMIT %(limit)s::integer
+),
+-- A candidate needs one permit from each room; the nth in line gets the nth that is free.
+need AS MATERIALIZED (
+    SELECT
+        c.place,
+        c.spot,
+        c.tenant_id,
+        c.id,
+        c.attempt,
+        r.gate,
+        row_number() OVER (
+            PARTITION BY r.gate
+            ORDER BY c.place
+        ) AS nth
+    FROM candidate AS c
+    JOIN room AS r
+        ON (r.kind IS NULL OR r.kind = c.kind)
+       AND (r.tenant_id IS NULL OR r.tenant_id = c.tenant_id)
+       AND (r.lane IS NULL OR r.lane = c.lane)
+       AND NOT (c.had_turn AND r.measure = 'order')
+),
+ticket AS MATERIALIZED (
+    SELECT
+        n.place,
+        n.spot,
+        n.tenant_id,
+        n.id,
+        n.attempt,
+        r.id AS limit_id,
+        coalesce(r.tenant_id, '00000000-0000-0000-0000-000000000000') AS for_tenant,
+        coalesce(r.lane, '00000000-0000-0000-0000-000000000000') AS for_lane,
+        r.numbers[n.nth] AS number,
+        r.job_tenants[n.nth] AS last_tenant,
+        r.job_ids[n.nth] AS last_id,
+        r.attempts[n.nth] AS last_attempt,
+        r.times[n.nth] AS last_taken_at
+    FROM need AS n
+    JOIN room AS r ON r.gate = n.gate
+    WHERE n.nth <= r.free
+),
+-- Between the look and the lock another claim may have taken it: then it is not what was seen.
+locked AS MATERIALIZED (
+    SELECT
+        t.place,
+        t.spot,
+        t.tenant_id,
+        t.id,
+        t.attempt,
+        p.ctid AS permit
+    FROM ticket AS t
+    JOIN relevo.permits AS p
+        ON p.limit_id = t.limit_id
+       AND p.for_tenant = t.for_tenant
+       AND p.for_lane = t.for_lane
+       AND p.number = t.number
+    WHERE p.job_tenant = t.last_tenant
+      AND p.job_id = t.last_id
+      AND p.attempt = t.last_attempt
+      AND p.taken_at = t.last_taken_at
+    FOR UPDATE OF p SKIP LOCKED
+),
+taken AS (
+    UPDATE relevo.permits AS p
+    SET job_tenant = l.tenant_id,
+        job_id = l.id,
+        attempt = l.attempt,
+        taken_at = clock_timestamp()
+    FROM locked AS l
+    WHERE p.ctid = l.permit
+),
+made AS (
+    INSERT INTO relevo.permits (
+        limit_id,
+        for_tenant,
+        for_lane,
+        number,
+        job_tenant,
+        job_id,
+        attempt,
+        taken_at
+    )
+    SELECT
+        t.limit_id,
+        t.for_tenant,
+        t.for_lane,
+        t.number,
+        t.tenant_id,
+        t.id,
+        t.attempt,
+        clock_timestamp()
+    FROM ticket AS t
+    WHERE t.last_id IS NULL
+    -- In one order, so that two claims that make the same ones cannot deadlock.
+    ORDER BY
+        t.limit_id,
+        t.for_tenant,
+        t.for_lane,
+        t.number
+    ON CONFLICT DO NOTHING
+    RETURNING
+        job_tenant,
+        job_id
+),
+winner AS MATERIALIZED (
+    SELECT w.spot
+    FROM (
+        SELECT
+            c.spot,
+            0 AS owed
+        FROM candidate AS c
+        UNION ALL
+        SELECT
+            n.spot,
+            1
+        FROM need AS n
+        UNION ALL
+        SELECT
+            l.spot,
+            -1
+        FROM locked AS l
+        UNION ALL
+        SELECT
+            c.spot,
+            -1
+        FROM made AS m
+        JOIN candidate AS c
+            ON c.tenant_id = m.job_tenant
+           AND c.id = m.job_id
+    ) AS w
+    GROUP BY w.spot
+    HAVING sum(w.owed) = 0
+),
+-- A claim cannot commit after its session has ended: the end has to wait for this lock.
+me AS MATERIALIZED (
+    SELECT w.id
+    FROM relevo.workers AS w
+    WHERE w.id = %(worker)s::bigint
+      AND EXISTS (SELECT FROM winner)
+    FOR KEY SHARE OF w
+)
+UPDATE relevo.jobs AS j
+SET state = 'running',
+    attempt = least(j.attempt, 2147483646) + 1,
+    worker = %(worker)s::bigint,
+    started_at = clock_timestamp(),
+    waiting_key = NULL
+WHERE j.ctid = ANY (ARRAY (SELECT winner.spot FROM winner CROSS JOIN me))
+RETURNING
+    j.tenant_id,
+    j.id,
+    j.attempt,
+    j.excused,
+    j.losses,
+    j.max_attempts,
+    j.kind,
+    j.payload::text,
+    j.aggregate_id,
+    j.headers::text,
+    j.actor,
+    j.lane,
+    j.priority,
+    j.available_at,
+    j.started_at;
+
+-- name: move_to_lanes
+-- Gives due jobs of kinds under limits a lane of their kind, where they were enqueued without one:
+-- by SQL, or before the limit was set. They are claimed from there, behind nobody else.
+WITH strays AS MATERIALIZED (
+    SELECT
+        due.spot,
+        due.kind,
+        due.lane_key
+    FROM unnest(%(tenant_ids)s::uuid[]) AS t (tenant_id)
+    CROSS JOIN unnest(ARRAY[0, 1, 2, 3]::smallint[]) AS p (priority)
+    CROSS JOIN LATERAL (
+        SELECT
+            j.ctid AS spot,
+            j.kind,
+            j.lane_key
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.tenant_id = t.tenant_id
+          AND j.lane = '00000000-0000-0000-0000-000000000000'
+          AND j.priority = p.priority
+          AND j.live
+          AND j.available_at <= now()
+          AND j.worker IS NULL
+          AND j.kind = ANY (
+              ARRAY (
+                  SELECT l.name
+                  FROM relevo.limits AS l
+                  WHERE l.scope IN ('kind', 'lane')
+              )
+          )
+        ORDER BY
+            j.available_at,
+            j.id
+        LIMIT %(limit)s::integer
+        FOR UPDATE SKIP LOCKED
+    ) AS due
+    LIMIT %(limit)s::integer
+),
+moved AS (
+    UPDATE relevo.jobs AS j
+    SET lane = relevo.lane_of(s.kind, s.lane_key)
+    FROM strays AS s
+    WHERE j.ctid = s.spot
+    RETURNING j.id
+)
+SELECT count(*)
+FROM moved;

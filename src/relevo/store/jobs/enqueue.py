@@ -24,6 +24,7 @@ def _common(job: NewJob) -> dict[str, object]:
         "queue": job.queue,
         "kind": job.kind,
         "lane": job.lane,
+        "lane_key": job.lane_key,
         "priority": job.priority,
         "available_at": job.available_at,
         "delay": job.delay.total_seconds(),
@@ -51,6 +52,9 @@ def insert_jobs(
     payloads: Sequence[str],
     aggregate_ids: Sequence[str | None],
     keys: Sequence[str | None],
+    *,
+    lane_keys: Sequence[str | None] | None = None,
+    lanes: Sequence[UUID] | None = None,
 ) -> Operation[dict[int, int]]:
     """Answer the ids of the jobs that were created, by place in the input (from 0)."""
     params = {
@@ -59,6 +63,8 @@ def insert_jobs(
         "payloads": list(payloads),
         "aggregate_ids": list(aggregate_ids),
         "keys": list(keys),
+        "lane_keys": None if lane_keys is None else list(lane_keys),
+        "lanes": None if lanes is None else list(lanes),
     }
     rows = yield Call(STATEMENTS["insert_jobs"], params, needs_transaction=True)
     return {place - 1: job_id for place, job_id in rows}

@@ -6,6 +6,7 @@ WITH created AS (
         queue,
         kind,
         lane,
+        lane_key,
         priority,
         available_at,
         max_attempts,
@@ -23,6 +24,7 @@ WITH created AS (
         %(queue)s::text,
         %(kind)s::text,
         %(lane)s::uuid,
+        %(lane_key)s::text,
         %(priority)s::smallint,
         coalesce(%(available_at)s::timestamptz, now()) + %(delay)s::float8 * interval '1 second',
         %(max_attempts)s::integer,
@@ -68,8 +70,10 @@ WITH input AS (
         FROM unnest(
             %(payloads)s::text[],
             %(aggregate_ids)s::text[],
-            %(keys)s::text[]
-        ) WITH ORDINALITY AS u (payload, aggregate_id, key, place)
+            %(keys)s::text[],
+            %(lanes)s::uuid[],
+            %(lane_keys)s::text[]
+        ) WITH ORDINALITY AS u (payload, aggregate_id, key, lane, lane_key, place)
         -- Two transactions with the same keys meet them in the same order, so they cannot deadlock.
         ORDER BY u.key, u.aggregate_id, u.place
     ) AS sorted
@@ -81,6 +85,7 @@ created AS (
         queue,
         kind,
         lane,
+        lane_key,
         priority,
         available_at,
         max_attempts,
@@ -98,7 +103,8 @@ created AS (
         %(tenant_id)s::uuid,
         %(queue)s::text,
         %(kind)s::text,
-        %(lane)s::uuid,
+        coalesce(input.lane, %(lane)s::uuid),
+        coalesce(input.lane_key, %(lane_key)s::text),
         %(priority)s::smallint,
         coalesce(%(available_at)s::timestamptz, now()) + %(delay)s::float8 * interval '1 second',
         %(max_attempts)s::integer,

@@ -1,0 +1,236 @@
+"""A limit is not exceeded by two claims, two sessions or two moments that meet.
+
+Each test stops one side between its snapshot and its lock, lets the other side commit, and
+lets the first go on: what it saw is out of date, and what it does must not be.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import cycle
+
+import psycopg
+import pytest
+
+from factories import KIND, QUEUE, a_kind, a_worker, claim_some, settle_some, some_jobs, value
+from relevo.db.drivers import run
+from relevo.db.statements import Statement
+from relevo.engine.jobs.rescue import end_expired_sessions, rescue_lost_jobs
+from relevo.engine.limits import declare_limits, set_limit
+from relevo.model.ids import lane_of
+from relevo.model.ring import Ring
+from relevo.model.scope import Scope
+from relevo.store.jobs import claim as claim_rows
+
+pytestmark = pytest.mark.core
+
+GATE = 4711
+SEEN = "WHERE n.nth <= r.free"
+
+
+@pytest.fixture
+def sessions(database: str) -> Iterator[Callable[[], psycopg.Connection]]:
+    opened: list[psycopg.Connection] = []
+
+    def connect() -> psycopg.Connection:
+        opened.append(psycopg.connect(database, autocommit=True))
+        return opened[-1]
+
+    yield connect
+    for connection in opened:
+        connection.close()
+
+
+@contextmanager
+def stopped_after_its_look(
+    sessions: Callable[[], psycopg.Connection],
+    monkeypatch: pytest.MonkeyPatch,
+    work: Callable[[], object],
+) -> Iterator[Future]:
+    """Run a claim in a thread until it has seen which permits are free, and go on at the end."""
+    plain = claim_rows.STATEMENTS["claim_limited"]
+    assert plain.sql.count(SEEN) == 1
+    paused = plain.sql.replace(
+        SEEN, f"{SEEN} AND (SELECT pg_advisory_xact_lock_shared({GATE}) IS NOT NULL)"
+    )
+    keeper = sessions()
+    keeper.execute("SELECT pg_advisory_lock(%s)", [GATE])
+    monkeypatch.setitem(claim_rows.STATEMENTS, "claim_limited", Statement("claim_limited", paused))
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(work)
+        while not value(
+            keeper, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        ):
+            assert not future.done(), future.result()
+            time.sleep(0.01)
+        monkeypatch.setitem(claim_rows.STATEMENTS, "claim_limited", plain)
+        try:
+            yield future
+        finally:
+            keeper.execute("SELECT pg_advisory_unlock(%s)", [GATE])
+            future.result(30)
+
+
+def running(connection: psycopg.Connection) -> int:
+    return value(connection, "SELECT count(*) FROM relevo.jobs WHERE worker IS NOT NULL")
+
+
+@pytest.mark.parametrize("given_before", [False, True], ids=["new permits", "old permits"])
+@pytest.mark.parametrize("scope", [Scope.QUEUE, Scope.KIND, Scope.TENANT, Scope.LANE])
+def test_two_claims_that_saw_the_same_free_permits_do_not_both_take_them(
+    sessions, monkeypatch, scope: Scope, given_before: bool
+) -> None:
+    """The permit is compared again under its lock, or made under a unique key; drop either: red."""
+    mine, others, look = sessions(), sessions(), sessions()
+    name = {Scope.QUEUE: QUEUE, Scope.TENANT: "*"}.get(scope, KIND)
+    some_jobs(look, 50, lane=str(lane_of(KIND, "a")), lane_key="a")
+    with look.transaction():
+        run(look, set_limit(scope, name, 4))
+    workers = [a_worker(look), a_worker(look)]
+    if given_before:
+        settle_some(look, workers[0], claim_some(look, workers[0]))
+
+    with stopped_after_its_look(
+        sessions, monkeypatch, lambda: claim_some(mine, workers[0], 3)
+    ) as first:
+        second = claim_some(others, workers[1], 3)
+
+    assert len(second) == 3
+    assert running(look) <= 4
+    # What the race cost one claim the next one takes: nothing is lost for ever.
+    claim_some(mine, workers[0])
+    assert running(look) == 4
+    assert len(first.result()) + len(second) <= 4
+
+
+def test_an_ordered_lane_gives_one_job_to_two_claims(sessions, monkeypatch) -> None:
+    mine, others, look = sessions(), sessions(), sessions()
+    some_jobs(look, 5, lane=str(lane_of(KIND, "a")), lane_key="a")
+    with look.transaction():
+        run(look, declare_limits([a_kind(ordered=True)]))
+    workers = [a_worker(look), a_worker(look)]
+    settle_some(look, workers[0], claim_some(look, workers[0]))
+
+    with stopped_after_its_look(sessions, monkeypatch, lambda: claim_some(mine, workers[0])):
+        claim_some(others, workers[1])
+        # The first one's lock on the head keeps the second from it, or the other way round.
+        assert running(look) <= 1
+
+    assert running(look) <= 1
+    claim_some(mine, workers[0])
+    assert running(look) == 1
+
+
+def test_a_claim_that_began_before_the_limit_counts_or_takes_nothing(sessions) -> None:
+    """Setting a limit waits for claims under way and holds back new ones; drop the lock: red."""
+    claiming, setting, look = sessions(), sessions(), sessions()
+    some_jobs(look, 50)
+    worker, ring = a_worker(look), Ring()
+    ring.end_look(time.monotonic(), is_limited=False)
+    with ThreadPoolExecutor(2) as pool:
+        claiming.execute("BEGIN")
+        under_way = claim_some(claiming, worker, 3, ring=ring)
+
+        def set_in_transaction() -> None:
+            with setting.transaction():
+                run(setting, set_limit(Scope.QUEUE, QUEUE, 4))
+
+        setter = pool.submit(set_in_transaction)
+        while not value(look, "SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            assert not setter.done()
+            time.sleep(0.01)
+        # A plain claim that arrives now waits behind the limit, and then sees it.
+        late = pool.submit(claim_some, sessions(), worker, 10, ring=ring)
+        claiming.execute("COMMIT")
+        setter.result(30)
+        found = late.result(30)
+
+    assert len(under_way) == 3
+    assert len(found) <= 1
+    assert running(look) <= 4
+    claim_some(look, worker)
+    assert running(look) == 4
+
+
+def test_an_open_rescue_does_not_hold_up_a_claim_under_limits(sessions) -> None:
+    """Nothing gives permits back, so there is no row that rescue and claim both write."""
+    rescuing, claiming, look = sessions(), sessions(), sessions()
+    some_jobs(look, 50, lane=str(lane_of(KIND, "a")), lane_key="a")
+    with look.transaction():
+        run(look, set_limit(Scope.QUEUE, QUEUE, 10))
+        run(look, set_limit(Scope.LANE, KIND, 8))
+    dead, worker = a_worker(look, lease=-1), a_worker(look)
+    lost = claim_some(look, dead, 3)
+    run(rescuing, end_expired_sessions())
+    rescuing.execute("BEGIN")
+    run(rescuing, rescue_lost_jobs())
+    claiming.execute("SET lock_timeout = '1ms'")
+
+    beside = claim_some(claiming, worker)
+    rescuing.execute("COMMIT")
+    after = claim_some(claiming, worker)
+
+    assert (len(lost), len(beside), len(after)) == (3, 5, 3)
+
+
+def test_claims_side_by_side_never_exceed_and_use_up_their_limits(sessions) -> None:
+    """Eight sessions, three kinds of limit at once, until all is done."""
+    look = sessions()
+    for key in "abcde":
+        some_jobs(look, 60, lane=str(lane_of(KIND, key)), lane_key=key)
+    with look.transaction():
+        run(look, set_limit(Scope.QUEUE, QUEUE, 9))
+        run(look, set_limit(Scope.LANE, KIND, 2))
+    look.execute("CREATE TABLE seen (queue_count int, lane_count int)")
+    look.execute("CREATE TABLE starts (job_id bigint)")
+    stop, failures = threading.Event(), []
+
+    def work() -> None:
+        connection = sessions()
+        worker, ring = a_worker(connection), Ring()
+        sizes = cycle([1, 3, 10])
+        while not stop.is_set():
+            ring.rest()
+            jobs = claim_some(connection, worker, next(sizes), ring=ring)
+            for job in jobs:
+                connection.execute("INSERT INTO starts VALUES (%s)", [job.id])
+            settle_some(connection, worker, jobs)
+
+    def sample() -> None:
+        connection = sessions()
+        while not stop.is_set():
+            connection.execute(
+                "INSERT INTO seen SELECT (SELECT count(*) FROM relevo.jobs WHERE worker IS NOT NULL),"
+                " (SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM relevo.jobs"
+                " WHERE worker IS NOT NULL GROUP BY lane) AS lanes)"
+            )
+
+    def guarded(target: Callable[[], None]) -> None:
+        try:
+            target()
+        except BaseException as error:  # noqa: BLE001 -- shown by the test
+            failures.append(error)
+            stop.set()
+
+    threads = [
+        threading.Thread(target=guarded, args=[target]) for target in [sample, *[work] * 8]
+    ]
+    for thread in threads:
+        thread.start()
+    end = time.monotonic() + 60
+    while not stop.is_set() and time.monotonic() < end:
+        if not value(look, "SELECT count(*) FROM relevo.jobs WHERE live"):
+            stop.set()
+        time.sleep(0.02)
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+
+    assert failures == []
+    assert value(look, "SELECT count(*) FROM relevo.jobs WHERE state = 'completed'") == 300
+    assert value(look, "SELECT count(*) = count(DISTINCT job_id) FROM starts")
+    most = look.execute("SELECT max(queue_count), max(lane_count) FROM seen").fetchone()
+    assert most[0] <= 9
+    assert most[1] <= 2
