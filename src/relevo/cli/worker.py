@@ -7,27 +7,25 @@ grace. The second ends the process at once; what ran is rescued when its lease i
 import os
 import signal
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 from types import FrameType
 from typing import Any, Final, TypeVar
 
 import click
-import psycopg
 
-from relevo.api import perform
 from relevo.app import Relevo
 from relevo.cli.database import Database
 from relevo.cli.declare import command, option
 from relevo.cli.durations import Duration, write_duration
+from relevo.cli.goodbye import say_goodbye
 from relevo.cli.language import gettext as _
 from relevo.cli.logs import FORMATS, log_to_stderr
+from relevo.cli.processes import serve_in_processes
 from relevo.cli.ready import require_ready
 from relevo.cli.shell import Shell, options, pass_shell
-from relevo.cli.waiting import count_by_queue, list_pauses, list_waiting, say_waiting
-from relevo.db.dsn import WORKER_ROLE
 from relevo.db.migrate import migrate
-from relevo.errors import RelevoError
+from relevo.loops.lifeline import Lifeline
 from relevo.loops.settings import WorkerSettings
 from relevo.loops.worker import Worker
 
@@ -36,6 +34,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _KILLED: Final = 128
 """What shells add to the number of the signal that ended a process."""
+
+_AFTER_GRACE: Final = timedelta(seconds=60)
+"""What a stop may take beside the grace before a child that has lost its parent ends itself."""
 
 _DEFAULTS: Final[dict[str, Any]] = {field.name: field.default for field in fields(WorkerSettings)}
 
@@ -101,13 +102,33 @@ def _worker_options(function: F) -> F:
 @command("worker")
 @_worker_options
 @option("--drain", is_flag=True, help="Stop once nothing is due.")
+@option(
+    "--processes",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="In how many processes, each with slots and connections of its own.",
+)
 @pass_shell
-def worker(shell: Shell, /, *, named: str | None, drain: bool, **settings: Any) -> None:
+def worker(
+    shell: Shell, /, *, named: str | None, drain: bool, processes: int, **settings: Any
+) -> None:
     """Run jobs until a stop is asked for."""
+    lifeline = Lifeline.take()
     app = shell.application(named)
     with shell.database() as database:
         require_ready(database, shell.lines(), app)
-        _serve(shell, database, app, drain=drain, **settings)
+        serving, log_format = _settings(database, app, drain=drain, **settings)
+        log_to_stderr(log_format)
+        if lifeline is not None:
+            _serve_under(lifeline, app, serving)
+            return
+        _say_unused(shell, app, settings["queues"])
+        if processes > 1:
+            serve_in_processes(shell, database, serving, processes)
+        else:
+            _serve(shell, database, app, serving)
 
 
 @command("up")
@@ -124,11 +145,13 @@ def up(shell: Shell, /, *, named: str | None, **settings: Any) -> None:
         applied = migrate(database.dsn, shell.lines())
         shell.out.note(_("migrations applied now: %(count)d") % {"count": len(applied)})
         require_ready(database, shell.lines(), app)
-        _serve(shell, database, app, drain=False, **settings)
+        serving, log_format = _settings(database, app, drain=False, **settings)
+        log_to_stderr(log_format)
+        _say_unused(shell, app, settings["queues"])
+        _serve(shell, database, app, serving)
 
 
-def _serve(
-    shell: Shell,
+def _settings(
     database: Database,
     app: Relevo,
     *,
@@ -139,7 +162,8 @@ def _serve(
     lease: timedelta,
     log_format: str,
     drain: bool,
-) -> None:
+) -> tuple[WorkerSettings, str]:
+    """Answer what a worker is told, and how its log lines are written."""
     serving = WorkerSettings(
         dsn=database.dsn,
         listen_dsn=database.listen_dsn,
@@ -150,11 +174,17 @@ def _serve(
         grace=grace,
         drain=drain,
     )
-    log_to_stderr(log_format)
-    for queue in set(queues) - set(app.registry.queues()):
-        shell.out.note(_("no kind of this application uses the queue %(queue)s") % {"queue": queue})
+    return serving, log_format
+
+
+def _serve(shell: Shell, database: Database, app: Relevo, serving: WorkerSettings) -> None:
     running = app.worker(serving)
-    _stop_on_signals(running, shell)
+    _stop_on_signals(
+        running,
+        lambda: shell.out.note(
+            _("stopping when the running jobs have ended; once more ends at once")
+        ),
+    )
     running.start()
     shell.out.note(
         _("worker %(name)s serves %(queues)s on %(address)s; stop it with Ctrl-C")
@@ -165,26 +195,25 @@ def _serve(
         }
     )
     running.wait()
-    _say_goodbye(shell, database, serving.queues)
+    say_goodbye(shell, database, serving.queues)
 
 
-def _say_goodbye(shell: Shell, database: Database, queues: Sequence[str]) -> None:
-    """Say in one line what is left in the queues, and which of them rest."""
-    try:
-        with database.connect(WORKER_ROLE) as connection:
-            counts = count_by_queue(perform(connection, list_waiting()))
-            pauses = perform(connection, list_pauses())
-    except (RelevoError, psycopg.Error):
-        # It has ended well; that the database has gone meanwhile is no news of its own.
-        return
-    left = say_waiting(
-        {queue: count for queue, count in counts.items() if queue in queues},
-        {queue: pause for queue, pause in pauses.items() if queue in queues},
-    )
-    shell.out.note(_("stopped; still waiting: %(left)s") % {"left": left or "0"})
+def _serve_under(lifeline: Lifeline, app: Relevo, serving: WorkerSettings) -> None:
+    """Serve as the child of a parent, which speaks for all its children."""
+    running = app.worker(replace(serving, name=lifeline.name))
+    _stop_on_signals(running, lambda: None)
+    lifeline.attach(running.ask_to_stop, (serving.grace + _AFTER_GRACE).total_seconds())
+    running.start()
+    lifeline.say_ready()
+    running.wait()
 
 
-def _stop_on_signals(running: Worker, shell: Shell) -> None:
+def _say_unused(shell: Shell, app: Relevo, queues: Sequence[str]) -> None:
+    for queue in sorted(set(queues) - set(app.registry.queues())):
+        shell.out.note(_("no kind of this application uses the queue %(queue)s") % {"queue": queue})
+
+
+def _stop_on_signals(running: Worker, say: Callable[[], None]) -> None:
     asked = False
 
     def stop(number: int, _frame: FrameType | None) -> None:
@@ -193,7 +222,7 @@ def _stop_on_signals(running: Worker, shell: Shell) -> None:
             os._exit(_KILLED + number)
         asked = True
         running.ask_to_stop()
-        shell.out.note(_("stopping when the running jobs have ended; once more ends at once"))
+        say()
 
     for each in SIGNALS:
         signal.signal(each, stop)
