@@ -32,8 +32,13 @@ COMMANDS: Final = (
     Late("up", "relevo.cli.worker:up", "Start everything in one process: server, schema, worker."),
     Late("worker", "relevo.cli.worker:worker", "Run jobs until a stop is asked for."),
     Late("jobs", "relevo.cli.jobs:jobs", "Look at jobs, and try them again."),
+    Late("pause", "relevo.cli.pauses:pause", "Start no more jobs of a queue, a kind or a tenant."),
+    Late("resume", "relevo.cli.pauses:resume", "Let jobs of something paused start again."),
+    Late("drain", "relevo.cli.drain:drain", "Pause something, and wait until nothing of it runs."),
+    Late("pauses", "relevo.cli.pauses:pauses", "List what is paused, until when and why."),
     Late("tenants", "relevo.cli.tenants:tenants", "Add and list the tenants of an installation."),
     Late("db", "relevo.cli.db:db", "Prepare the database and say how it stands."),
+    Late("bench", "relevo.cli.bench:bench", "Measure this database beside a raw loop."),
     Late("doctor", "relevo.cli.doctor.command:doctor", "Check everything that delivery rests on."),
 )
 

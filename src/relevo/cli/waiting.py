@@ -10,7 +10,15 @@ from relevo.engine.jobs import inspect
 from relevo.engine.jobs.inspect import Waiting, list_waiting
 from relevo.model.scope import Scope
 
-__all__ = ["Pause", "Waiting", "count_by_queue", "list_pauses", "list_waiting", "say_waiting"]
+__all__ = [
+    "Pause",
+    "Waiting",
+    "count_by_queue",
+    "list_pauses",
+    "list_waiting",
+    "say_pause",
+    "say_waiting",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +38,20 @@ class Pause:
     @property
     def said(self) -> str:
         """Until when and why, for people."""
-        if self.until is None:
-            return _("paused until it is resumed: %(reason)s") % {"reason": self.reason}
-        until = f"{self.until.astimezone():%Y-%m-%d %H:%M:%S %Z}"
-        return _("paused until %(until)s: %(reason)s") % {"until": until, "reason": self.reason}
+        return say_pause(self.until, self.reason)
+
+
+def say_pause(until: datetime | None, reason: str) -> str:
+    """Say until when something rests, and why.
+
+    Args:
+        until: When it goes on by itself; None where somebody has to resume it.
+        reason: Why it rests.
+    """
+    if until is None:
+        return _("paused until it is resumed: %(reason)s") % {"reason": reason}
+    when = f"{until.astimezone():%Y-%m-%d %H:%M:%S %Z}"
+    return _("paused until %(until)s: %(reason)s") % {"until": when, "reason": reason}
 
 
 def list_pauses() -> Operation[dict[str, Pause]]:

@@ -1,0 +1,80 @@
+"""What an operator holds back: how it is named on the command line, and how it is said."""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeVar
+
+import click
+import psycopg
+
+from relevo.api import perform
+from relevo.cli.database import Database
+from relevo.cli.language import gettext as _
+from relevo.db.dsn import WORKER_ROLE
+from relevo.engine.tenants import list_tenants
+from relevo.model.scope import Scope
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+_LEVEL: Final = {"default_transaction_isolation": "read committed"}
+
+
+def scope_arguments(scopes: Sequence[Scope]) -> Callable[[F], F]:
+    """Add the two words that name something: what it is, and which one.
+
+    Args:
+        scopes: What may be named.
+    """
+
+    def add(function: F) -> F:
+        named = click.argument("name", metavar="NAME")(function)
+        return click.argument("scope", type=click.Choice([each.value for each in scopes]))(named)
+
+    return add
+
+
+@contextmanager
+def as_worker(database: Database) -> Generator[Connection, None, None]:
+    """Open a connection that sees every tenant and commits each statement by itself."""
+    with database.connect(WORKER_ROLE, settings=_LEVEL) as connection:
+        yield connection
+
+
+def say_scope(scope: Scope) -> str:
+    """Say what something is."""
+    words = {
+        Scope.QUEUE: _("queue"),
+        Scope.KIND: _("kind"),
+        Scope.TENANT: _("tenant"),
+        Scope.LANE: _("lane"),
+    }
+    return words[scope]
+
+
+def say_thing(scope: Scope, name: str) -> str:
+    """Say what something is and which one."""
+    return f"{say_scope(scope)} {name}"
+
+
+def read_slugs(connection: Connection, scopes: Sequence[Scope]) -> Mapping[str, str]:
+    """Answer the slugs of the tenants by their ids; empty where no scope is a tenant."""
+    if Scope.TENANT not in scopes:
+        return {}
+    return {str(each.id): each.slug for each in perform(connection, list_tenants())}
+
+
+def scope_fields(scope: Scope, name: str, slugs: Mapping[str, str]) -> dict[str, object]:
+    """Answer what something is and which one, for machines.
+
+    Args:
+        scope: What it is.
+        name: Which one, as rows know it.
+        slugs: The slugs of tenants by their ids.
+    """
+    return {
+        "scope": scope,
+        "name": slugs.get(name, name),
+        "tenant_id": name if scope is Scope.TENANT else None,
+    }
