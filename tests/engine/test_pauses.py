@@ -20,7 +20,8 @@ from factories import (
 from relevo import DEFAULT_TENANT, InvalidOption, TenantNotFound
 from relevo.db.drivers import run
 from relevo.db.dsn import WORKER_ROLE, with_session
-from relevo.engine.pauses import Pause, find_pause, is_known, list_pauses, look, pause, resume
+from relevo.engine.pauses import Pause, find_pause, list_pauses, look, pause, resume
+from relevo.engine.scopes import is_known
 from relevo.model.scope import Scope
 from relevo.model.settlement import Action
 
@@ -325,16 +326,20 @@ def test_a_claim_that_has_not_seen_the_pause_is_waited_for(
 def test_a_claim_that_began_after_the_pause_is_not_waited_for(
     committed: psycopg.Connection, database: str
 ) -> None:
+    """Red where each look waits for the claims of its own moment."""
     worker = a_worker(committed)
-    hold(committed)
-    first = run(committed, look(Scope.QUEUE, QUEUE))
-    with psycopg.connect(database) as other:
-        a_job(other, queue="other")
-        assert claim_some(other, worker, queue="other")
+    for queue in ("old", "new"):
+        a_job(committed, queue=queue)
+    with psycopg.connect(database) as old, psycopg.connect(database) as new:
+        claim_some(old, worker, queue="old")
+        hold(committed)
+        first = run(committed, look(Scope.QUEUE, QUEUE))
+        claim_some(new, worker, queue="new")
+        old.rollback()
 
         second = run(committed, look(Scope.QUEUE, QUEUE, first.claims))
 
-    assert first.is_over
+    assert (len(first.claims), first.is_over) == (1, False)
     assert second.is_over
 
 

@@ -15,6 +15,7 @@ from relevo.cli.scopes import Connection, as_worker, read_slugs, say_thing, scop
 from relevo.cli.shell import Shell, options, pass_shell
 from relevo.engine import pauses as engine
 from relevo.engine.pauses import PAUSED, Look
+from relevo.engine.scopes import read_name
 from relevo.errors import RelevoError
 from relevo.model.scope import Scope
 
@@ -88,7 +89,7 @@ def _wait(
     shell: Shell, connection: Connection, scope: Scope, name: str, timeout: timedelta
 ) -> None:
     """Look again and again until nothing runs, saying what is left whenever that changes."""
-    target = perform(connection, engine.read_name(scope, name))
+    target = perform(connection, read_name(scope, name))
     named = {"thing": say_thing(scope, name), "scope": scope.value, "name": name}
     end = time.monotonic() + timeout.total_seconds()
     claims: frozenset[str] | None = None

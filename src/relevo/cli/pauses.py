@@ -14,6 +14,7 @@ from relevo.cli.language import gettext as _
 from relevo.cli.scopes import (
     Connection,
     as_worker,
+    note_unknown,
     read_slugs,
     say_scope,
     say_thing,
@@ -82,11 +83,7 @@ def begin_pause(
             connection, engine.pause(scope, name, reason, for_=for_, actor=shell.actor)
         )
     thing = say_thing(scope, name)
-    if not perform(connection, engine.is_known(scope, name)):
-        shell.out.note(
-            _("%(thing)s: no live worker serves it and none of its jobs waits; check the name")
-            % {"thing": thing}
-        )
+    note_unknown(shell, connection, scope, name)
     if paused.is_kept:
         shell.out.note(
             _(

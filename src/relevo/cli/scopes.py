@@ -10,7 +10,9 @@ import psycopg
 from relevo.api import perform
 from relevo.cli.database import Database
 from relevo.cli.language import gettext as _
+from relevo.cli.shell import Shell
 from relevo.db.dsn import WORKER_ROLE
+from relevo.engine.scopes import is_known
 from relevo.engine.tenants import list_tenants
 from relevo.model.scope import Scope
 
@@ -56,6 +58,22 @@ def say_scope(scope: Scope) -> str:
 def say_thing(scope: Scope, name: str) -> str:
     """Say what something is and which one."""
     return f"{say_scope(scope)} {name}"
+
+
+def note_unknown(shell: Shell, connection: Connection, scope: Scope, name: str) -> None:
+    """Warn of a name that no worker and no job knows: mistyped, or early.
+
+    Args:
+        shell: Where notes go.
+        connection: One that sees every tenant.
+        scope: What it is.
+        name: Which one; a tenant as it was typed.
+    """
+    if not perform(connection, is_known(scope, name)):
+        shell.out.note(
+            _("%(thing)s: no live worker serves it and none of its jobs waits; check the name")
+            % {"thing": say_thing(scope, name)}
+        )
 
 
 def read_slugs(connection: Connection, scopes: Sequence[Scope]) -> Mapping[str, str]:

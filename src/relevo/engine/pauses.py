@@ -4,19 +4,18 @@ A pause keeps jobs from being claimed and touches none that runs. Waiting until 
 runs is the caller's; `look` says how far it is.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from relevo.db.operation import Operation
-from relevo.engine.tenants import resolve_tenant
+from relevo.engine.scopes import list_live_workers, read_name
 from relevo.model.errors import InvalidOption
-from relevo.model.kind import check_name, check_positive
+from relevo.model.kind import check_positive
 from relevo.model.options import MAX_DURATION
 from relevo.model.scope import Scope
-from relevo.store import pauses, workers
+from relevo.store import pauses
 from relevo.store.jobs import enqueue as enqueue_rows
 from relevo.store.jobs import running as running_rows
 from relevo.store.pauses import Pause
@@ -27,18 +26,14 @@ __all__ = [
     "Pause",
     "Paused",
     "find_pause",
-    "is_known",
     "list_pauses",
     "look",
     "pause",
-    "read_name",
     "resume",
 ]
 
 PAUSED: Final = (Scope.QUEUE, Scope.KIND, Scope.TENANT)
 """What can be paused."""
-
-_KIND: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,126}")
 
 list_pauses = pauses.list_pauses
 
@@ -76,34 +71,6 @@ class Look:
         return self.is_paused and not self.running and not self.claims
 
 
-def read_name(scope: Scope, name: str) -> Operation[str]:
-    """Answer the name that rows know: a queue's or a kind's own, a tenant's id.
-
-    Args:
-        scope: What the name is a name of.
-        name: As people write it; a tenant by slug or id.
-
-    Raises:
-        TenantNotFound: There is no such tenant.
-        InvalidOption: No queue or kind can have this name, or a lane was meant.
-    """
-    if scope is Scope.TENANT:
-        tenant_id = yield from resolve_tenant(name)
-        return str(tenant_id)
-    if scope is Scope.LANE:
-        raise InvalidOption(
-            option="scope",
-            value=scope.value,
-            why="a lane has no name that people know",
-            next="name its queue, its kind or its tenant",
-        )
-    if scope is Scope.KIND:
-        check_name(scope.value, name, _KIND)
-    else:
-        check_name(scope.value, name)
-    return name
-
-
 def pause(
     scope: Scope,
     name: str,
@@ -128,7 +95,7 @@ def pause(
         TenantNotFound: There is no such tenant.
         InvalidOption: The name, the reason or the time makes no sense.
     """
-    target = yield from read_name(scope, name)
+    target = yield from _find(scope, name)
     is_new = yield from pauses.pause(scope, target, _check_time(for_), _check_reason(reason), actor)
     stands = yield from find_pause(scope, target)
     return Paused(stands, is_kept=not is_new)
@@ -147,9 +114,9 @@ def resume(scope: Scope, name: str) -> Operation[bool]:
 
     Raises:
         TenantNotFound: There is no such tenant.
-        InvalidOption: No queue or kind can have this name.
+        InvalidOption: No queue or kind can have this name, or lanes were meant.
     """
-    target = yield from read_name(scope, name)
+    target = yield from _find(scope, name)
     stood = yield from pauses.resume(scope, target)
     for queue in (yield from _queues_of(scope, target)):
         yield from enqueue_rows.wake_workers(queue)
@@ -161,26 +128,6 @@ def find_pause(scope: Scope, name: str) -> Operation[Pause | None]:
     standing = yield from list_pauses()
     found = (each for each in standing if (each.scope, each.name) == (scope, name))
     return next(found, None)
-
-
-def is_known(scope: Scope, name: str) -> Operation[bool]:
-    """Answer whether a live worker serves it, or a job of it has not ended.
-
-    Who pauses what nobody knows has mistyped its name, or is early. A tenant that exists
-    is known.
-
-    Args:
-        scope: What it is.
-        name: Which one, as rows know it.
-    """
-    if scope is Scope.TENANT:
-        return True
-    live = yield from _live_workers()
-    served = {each for one in live for each in (one.queues if scope is Scope.QUEUE else one.kinds)}
-    if name in served:
-        return True
-    has_jobs = yield from running_rows.has_live_jobs(scope, name)
-    return has_jobs
 
 
 def look(scope: Scope, name: str, before: frozenset[str] | None = None) -> Operation[Look]:
@@ -205,16 +152,23 @@ def look(scope: Scope, name: str, before: frozenset[str] | None = None) -> Opera
     return Look(stands is not None, running, claims)
 
 
-def _live_workers() -> Operation[list[workers.WorkerRow]]:
-    rows = yield from workers.list_workers()
-    return [row for row in rows if row.is_live and not row.stopping]
+def _find(scope: Scope, name: str) -> Operation[str]:
+    if scope not in PAUSED:
+        raise InvalidOption(
+            option="scope",
+            value=scope.value,
+            why="lanes cannot be paused",
+            next="name their queue, their kind or their tenant",
+        )
+    target = yield from read_name(scope, name)
+    return target
 
 
 def _queues_of(scope: Scope, name: str) -> Operation[Sequence[str]]:
     """Answer the queues in which work may be due as soon as it goes on."""
     if scope is Scope.QUEUE:
         return [name]
-    live = yield from _live_workers()
+    live = yield from list_live_workers()
     concerned = (row for row in live if scope is Scope.TENANT or name in row.kinds)
     return sorted({queue for row in concerned for queue in row.queues})
 

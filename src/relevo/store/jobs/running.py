@@ -34,6 +34,6 @@ def list_claims() -> Operation[frozenset[str]]:
 def _only(scope: Scope, name: str) -> dict[str, object]:
     return {
         "queue": name if scope is Scope.QUEUE else None,
-        "kind": name if scope is Scope.KIND else None,
+        "kind": name if scope in {Scope.KIND, Scope.LANE} else None,
         "tenant_id": UUID(name) if scope is Scope.TENANT else None,
     }
