@@ -35,6 +35,7 @@ PUBLIC = {
     "JobState",
     "KeyMode",
     "LeaseLost",
+    "Limit",
     "Line",
     "MigrationError",
     "NotInTransaction",

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from relevo.model.ids import DEFAULT_TENANT, uuid7
     from relevo.model.job import Enqueued, JobState, KeyMode
     from relevo.model.kind import KEEP, Retention
+    from relevo.model.limit import Limit
     from relevo.model.options import Options
     from relevo.model.outcome import Cancel, Fail, Outage, Outcome, PermanentError, Retry, Snooze
 
@@ -68,6 +69,7 @@ __all__ = [
     "JobState",
     "KeyMode",
     "LeaseLost",
+    "Limit",
     "Line",
     "MigrationError",
     "NotInTransaction",
@@ -131,6 +133,7 @@ _ROOMS: Final = {
     "relevo.model.ids": ("DEFAULT_TENANT", "uuid7"),
     "relevo.model.job": ("Enqueued", "JobState", "KeyMode"),
     "relevo.model.kind": ("KEEP", "Retention"),
+    "relevo.model.limit": ("Limit",),
     "relevo.model.options": ("Options",),
     "relevo.model.outcome": (
         "Cancel",

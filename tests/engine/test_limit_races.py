@@ -77,10 +77,10 @@ def running(connection: psycopg.Connection) -> int:
     return value(connection, "SELECT count(*) FROM relevo.jobs WHERE worker IS NOT NULL")
 
 
-@pytest.mark.parametrize("given_before", [False, True], ids=["new permits", "old permits"])
+@pytest.mark.parametrize("given_before", ["", "old permits"])
 @pytest.mark.parametrize("scope", [Scope.QUEUE, Scope.KIND, Scope.TENANT, Scope.LANE])
 def test_two_claims_that_saw_the_same_free_permits_do_not_both_take_them(
-    sessions, monkeypatch, scope: Scope, given_before: bool
+    sessions, monkeypatch, scope: Scope, given_before: str
 ) -> None:
     """The permit is compared again under its lock, or made under a unique key; drop either: red."""
     mine, others, look = sessions(), sessions(), sessions()
@@ -175,7 +175,9 @@ def test_an_open_rescue_does_not_hold_up_a_claim_under_limits(sessions) -> None:
     assert (len(lost), len(beside), len(after)) == (3, 5, 3)
 
 
-def test_claims_side_by_side_never_exceed_and_use_up_their_limits(sessions) -> None:
+def test_claims_side_by_side_never_exceed_and_use_up_their_limits(  # noqa: C901 -- three roles
+    sessions,
+) -> None:
     """Eight sessions, three kinds of limit at once, until all is done."""
     look = sessions()
     for key in "abcde":
@@ -202,9 +204,9 @@ def test_claims_side_by_side_never_exceed_and_use_up_their_limits(sessions) -> N
         connection = sessions()
         while not stop.is_set():
             connection.execute(
-                "INSERT INTO seen SELECT (SELECT count(*) FROM relevo.jobs WHERE worker IS NOT NULL),"
-                " (SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM relevo.jobs"
-                " WHERE worker IS NOT NULL GROUP BY lane) AS lanes)"
+                "INSERT INTO seen SELECT coalesce(sum(n), 0), coalesce(max(n), 0) FROM"
+                " (SELECT count(*) AS n FROM relevo.jobs WHERE worker IS NOT NULL"
+                " GROUP BY lane) AS lanes"
             )
 
     def guarded(target: Callable[[], None]) -> None:
@@ -214,9 +216,7 @@ def test_claims_side_by_side_never_exceed_and_use_up_their_limits(sessions) -> N
             failures.append(error)
             stop.set()
 
-    threads = [
-        threading.Thread(target=guarded, args=[target]) for target in [sample, *[work] * 8]
-    ]
+    threads = [threading.Thread(target=guarded, args=[target]) for target in [sample, *[work] * 8]]
     for thread in threads:
         thread.start()
     end = time.monotonic() + 60

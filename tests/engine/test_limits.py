@@ -107,9 +107,7 @@ def test_each_lane_of_a_kind_and_tenant_has_its_own_limit(connection: psycopg.Co
     limit(connection, Scope.LANE, KIND, 2)
     for tenant in (DEFAULT_TENANT, other):
         for key in ("a", "b"):
-            some_jobs(
-                connection, 5, tenant_id=tenant, lane=str(lane_of(KIND, key)), lane_key=key
-            )
+            some_jobs(connection, 5, tenant_id=tenant, lane=str(lane_of(KIND, key)), lane_key=key)
 
     claimed = claim_some(connection, worker)
 
@@ -141,7 +139,7 @@ def test_a_job_needs_a_permit_of_every_limit_it_falls_under(
 
 
 def test_whatever_ends_a_job_its_permit_is_free_again(connection: psycopg.Connection) -> None:
-    """F-100: whether a permit is free is what the job's row says; remove the look, and this fails."""
+    """F-100: the job's row says whether its permit is free; remove that look, and this fails."""
     worker, dead = a_worker(connection), a_worker(connection, lease=-1)
     limit(connection, Scope.QUEUE, QUEUE, 8)
     some_jobs(connection, 100, max_attempts=1)

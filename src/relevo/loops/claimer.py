@@ -6,6 +6,7 @@ wait early.
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -14,7 +15,8 @@ import psycopg
 
 from relevo.db.connect import EngineConnection
 from relevo.engine.jobs import session
-from relevo.engine.jobs.claim import claim
+from relevo.engine.jobs.claim import claim, find_due_queues
+from relevo.engine.limits import declare_limits, look_at_limits
 from relevo.loops.handlers import Handlers
 from relevo.loops.heartbeat import Heartbeat
 from relevo.loops.settings import WorkerSettings
@@ -22,7 +24,8 @@ from relevo.loops.settler import Answer, Settler
 from relevo.loops.signals import Signal
 from relevo.loops.supervise import Pulse
 from relevo.model import settlement
-from relevo.model.ring import Ring
+from relevo.model.kind import Kind
+from relevo.model.ring import SWEEP_SHARE, Ring
 
 _LOG: Final = logging.getLogger("relevo.worker")
 
@@ -52,7 +55,7 @@ class Claimer:
         settler: Settler,
         changed: Signal,
         woken: Signal,
-        kinds: Sequence[str],
+        kinds: Sequence[Kind],
         on_idle: Callable[[], None],
     ) -> None:
         self._settings = settings
@@ -62,16 +65,21 @@ class Claimer:
         self._settler = settler
         self._changed = changed
         self._woken = woken
-        self._kinds = kinds
+        self._declared = kinds
+        self._kinds = [kind.name for kind in kinds]
         self._on_idle = on_idle
         self._rings = {queue: Ring() for queue in settings.queues}
         self._turn = 0
         self._idle_for: int | None = None
         self._doubtful: tuple[int, float] | None = None
+        self._probe_cost = 0.0
         self.stopping = False
 
     async def run(self, pulse: Pulse) -> None:
         """Claim until the worker stops."""
+        # Before the first claim, so that nothing of these kinds starts beyond what they declare.
+        await self._connection.run(declare_limits(self._declared), in_transaction=True)
+        due: Sequence[str] = self._settings.queues
         while not self.stopping:
             pulse.beat()
             worker = self._heartbeat.worker
@@ -85,7 +93,9 @@ class Claimer:
             if not await self._has_slots():
                 continue
             begun_at = time.monotonic()
-            if await self._claim_all(worker):
+            claimed = await self._claim_all(worker, due)
+            due = self._settings.queues
+            if claimed:
                 await self._stay_busy(worker)
                 continue
             if rest := self._sweep_in(begun_at):
@@ -96,7 +106,7 @@ class Claimer:
                 await self._connection.run(session.mark_idle(worker, idle=True))
                 self._idle_for = worker
             else:
-                await self._idle(pulse)
+                due = await self._idle(pulse)
         # Now or never: a claim that commits later than this is rescued, as lost.
         await self._resolve_doubt(self._heartbeat.worker, at_once=True)
 
@@ -116,8 +126,12 @@ class Claimer:
         await self._changed.wait(timeout=GATHER if free else 0.5)
         return free > 0 and self._handlers.free > 0
 
-    async def _claim_all(self, worker: int) -> int:
-        queues = self._settings.queues
+    @property
+    def is_limited(self) -> bool:
+        """Whether something limits what may start, as far as this worker knows."""
+        return any(ring.is_limited for ring in self._rings.values())
+
+    async def _claim_all(self, worker: int, queues: Sequence[str]) -> int:
         self._turn = (self._turn + 1) % len(queues)
         claimed = 0
         for queue in (*queues[self._turn :], *queues[: self._turn]):
@@ -161,8 +175,37 @@ class Claimer:
         rings = (ring for ring in self._rings.values() if not ring.has_swept_since(moment))
         return max((max(ring.sweep_in(now), LEAST_REST) for ring in rings), default=0.0)
 
-    async def _idle(self, pulse: Pulse) -> None:
-        if not (self._handlers.running or self._settler.backlog or self._doubtful):
-            self._on_idle()
-        pulse.beat()
-        await self._woken.wait(timeout=self._settings.poll.total_seconds())
+    async def _idle(self, pulse: Pulse) -> Sequence[str]:
+        """Wait until something may be due; answer in which queues."""
+        queues = self._settings.queues
+        while not self.stopping:
+            pulse.beat()
+            start_in = await self._next_start_in()
+            is_busy = self._handlers.running or self._settler.backlog or self._doubtful
+            # What a limit of starts lets through later is still to be done.
+            if not is_busy and (start_in == math.inf or not await self._find_due()):
+                self._on_idle()
+            rest = max(self._settings.poll.total_seconds(), self._probe_cost * SWEEP_SHARE)
+            if await self._woken.wait(timeout=min(rest, start_in)):
+                return queues
+            if len(queues) == 1 or self.is_limited:
+                return queues
+            # One look for all queues; what it finds is claimed from those alone.
+            if due := await self._find_due():
+                return due
+        return queues
+
+    async def _find_due(self) -> Sequence[str]:
+        begun_at = time.monotonic()
+        due = await self._connection.run(find_due_queues(self._settings.queues, self._kinds))
+        self._probe_cost = time.monotonic() - begun_at
+        return due
+
+    async def _next_start_in(self) -> float:
+        """Answer in how many seconds a limit of starts lets the next one come."""
+        soonest = math.inf
+        for queue, ring in self._rings.items():
+            if ring.is_limited:
+                _, start_in = await self._connection.run(look_at_limits(queue, self._kinds))
+                soonest = min(soonest, max(LEAST_REST, start_in or soonest))
+        return soonest

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -47,7 +47,9 @@ class Answer:
 class Settler:
     """Collects answers from any thread and writes them in batches."""
 
-    def __init__(self, connection: EngineConnection, signal: Signal, settled: Signal) -> None:
+    def __init__(
+        self, connection: EngineConnection, signal: Signal, settled: Callable[[], None]
+    ) -> None:
         self._connection = connection
         self._signal = signal
         self._settled = settled
@@ -120,7 +122,7 @@ class Settler:
                 )
             await self._write_singly()
         self._writing = []
-        self._settled.set()
+        self._settled()
 
     async def _write_singly(self) -> None:
         while self._writing:

@@ -114,7 +114,14 @@ class Worker:
         claim_connection = EngineConnection(self._dsn("claim", CLAIM_TIMEOUT))
         rescue_connection = EngineConnection(self._dsn("rescue"))
         prune_connection = EngineConnection(self._dsn("prune"))
-        settler = Settler(settler_connection, answered, changed)
+
+        def settled() -> None:
+            changed.set()
+            # What ended may be what others waited for: a permit, or their turn.
+            if claimer.is_limited:
+                woken.set()
+
+        settler = Settler(settler_connection, answered, settled)
         pools = HandlerPools(self._handler_dsn(), settings.connections)
         handlers = Handlers(
             self._registry,
@@ -145,7 +152,7 @@ class Worker:
             settler=settler,
             changed=changed,
             woken=woken,
-            kinds=kinds,
+            kinds=self._registry.kinds(),
             on_idle=self._on_idle,
         )
         sweeping = threading.Event()

@@ -146,6 +146,10 @@ class Registry:
         """Answer every kind's name, sorted."""
         return sorted(self._kinds)
 
+    def kinds(self) -> list[Kind]:
+        """Answer every kind, by name."""
+        return [self._kinds[name] for name in self.names()]
+
     def kept(self) -> list[str]:
         """Answer the kinds whose failed jobs are kept until their owner is purged."""
         return sorted(name for name, kind in self._kinds.items() if kind.retention.failed is None)

@@ -16,6 +16,8 @@ from relevo.store.jobs import claim as claim_rows
 
 MOVED_AT_ONCE: Final = 1000
 
+find_due_queues = claim_rows.find_due_queues
+
 
 def claim(
     worker: int, queue: str, kinds: Sequence[str], limit: int, ring: Ring
@@ -74,7 +76,8 @@ def _claim_limited(
     found = yield from claim_rows.claim_limited(worker, queue, kinds, limit=limit, begun=begun)
     ring.end_round(begun, limit, found)
     if walks:
-        ring.add_cost(begun_at, time.monotonic() - round_at)
+        now = time.monotonic()
+        ring.add_cost(now, now - round_at)
     return found
 
 

@@ -61,6 +61,13 @@ def claim_lanes(
     return _in_order(rows)
 
 
+def find_due_queues(queues: Sequence[str], kinds: Sequence[str]) -> Operation[list[str]]:
+    """Answer the queues in which something is due that nobody holds."""
+    params = {"queues": list(queues), "kinds": list(kinds)}
+    rows = yield Call(STATEMENTS["find_due_queues"], params)
+    return [row[0] for row in rows]
+
+
 def find_lanes(
     queue: str,
     kinds: Sequence[str],

@@ -239,6 +239,92 @@ RETURNING
     j.available_at,
     j.started_at;
 
+-- name: find_due_queues
+-- In which queues of a process something is due: one look for all of them while it is idle.
+SELECT q.queue
+FROM unnest(%(queues)s::text[]) AS q (queue)
+CROSS JOIN LATERAL (
+    WITH RECURSIVE walk AS (
+        (
+            SELECT
+                j.tenant_id,
+                j.lane
+            FROM relevo.jobs AS j
+            WHERE j.queue = q.queue
+              AND j.live
+            ORDER BY
+                j.tenant_id,
+                j.lane
+            LIMIT 1
+        )
+        UNION ALL
+        SELECT
+            n.tenant_id,
+            n.lane
+        FROM walk
+        CROSS JOIN LATERAL (
+            SELECT
+                j.tenant_id,
+                j.lane
+            FROM relevo.jobs AS j
+            WHERE j.queue = q.queue
+              AND j.live
+              AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
+            ORDER BY
+                j.tenant_id,
+                j.lane
+            LIMIT 1
+        ) AS n
+    )
+    SELECT
+    FROM walk
+    CROSS JOIN unnest(ARRAY[0, 1, 2, 3]::smallint[]) AS p (priority)
+    CROSS JOIN LATERAL (
+        SELECT
+        FROM relevo.jobs AS j
+        WHERE j.queue = q.queue
+          AND j.tenant_id = walk.tenant_id
+          AND j.lane = walk.lane
+          AND j.priority = p.priority
+          AND j.live
+          AND j.available_at <= now()
+          AND j.worker IS NULL
+          AND j.kind = ANY (
+              ARRAY (
+                  SELECT k.kind
+                  FROM unnest(%(kinds)s::text[]) AS k (kind)
+                  WHERE NOT EXISTS (
+                      SELECT
+                      FROM relevo.pauses AS r
+                      WHERE r.scope = 'kind'
+                        AND r.name = k.kind
+                        AND coalesce(r.paused_until > now(), true)
+                  )
+              )
+          )
+        ORDER BY
+            j.available_at,
+            j.id
+        LIMIT 1
+    ) AS ready
+    WHERE walk.tenant_id <> ALL (
+        ARRAY (
+            SELECT r.name::uuid
+            FROM relevo.pauses AS r
+            WHERE r.scope = 'tenant'
+              AND coalesce(r.paused_until > now(), true)
+        )
+    )
+    LIMIT 1
+) AS due
+WHERE NOT EXISTS (
+    SELECT
+    FROM relevo.pauses AS p
+    WHERE p.scope = 'queue'
+      AND p.name = q.queue
+      AND coalesce(p.paused_until > now(), true)
+);
+
 -- name: find_lanes
 -- Which lanes after the cursor have something due that their own limits let start, and of which
 -- kind: the sweep of a queue under limits. It reads only.
