@@ -20,6 +20,7 @@ from relevo.cli.scopes import (
     say_thing,
     scope_arguments,
     scope_fields,
+    shown_name,
 )
 from relevo.cli.shell import Shell, options, pass_shell
 from relevo.cli.waiting import say_pause
@@ -129,7 +130,7 @@ def pauses(shell: Shell) -> None:
     rows = [
         (
             say_scope(each.scope),
-            slugs.get(each.name, each.name),
+            shown_name(each.scope, each.name, slugs),
             each.paused_at,
             each.paused_until or _("it is resumed"),
             each.actor,

@@ -83,16 +83,21 @@ def read_slugs(connection: Connection, scopes: Sequence[Scope]) -> Mapping[str, 
     return {str(each.id): each.slug for each in perform(connection, list_tenants())}
 
 
-def scope_fields(scope: Scope, name: str, slugs: Mapping[str, str]) -> dict[str, object]:
-    """Answer what something is and which one, for machines.
+def shown_name(scope: Scope, name: str, slugs: Mapping[str, str]) -> str:
+    """Answer the name that people type: a tenant's slug instead of its id.
 
     Args:
         scope: What it is.
         name: Which one, as rows know it.
         slugs: The slugs of tenants by their ids.
     """
+    return slugs.get(name, name) if scope is Scope.TENANT else name
+
+
+def scope_fields(scope: Scope, name: str, slugs: Mapping[str, str]) -> dict[str, object]:
+    """Answer what something is and which one, for machines; the arguments are `shown_name`'s."""
     return {
         "scope": scope,
-        "name": slugs.get(name, name),
-        "tenant_id": name if scope is Scope.TENANT else None,
+        "name": shown_name(scope, name, slugs),
+        "tenant_id": name if scope is Scope.TENANT and name in slugs else None,
     }

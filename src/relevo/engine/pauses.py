@@ -4,19 +4,17 @@ A pause keeps jobs from being claimed and touches none that runs. Waiting until 
 runs is the caller's; `look` says how far it is.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from relevo.db.operation import Operation
-from relevo.engine.scopes import list_live_workers, read_name
+from relevo.engine.scopes import read_name, tell_workers
 from relevo.model.errors import InvalidOption
 from relevo.model.kind import check_positive
 from relevo.model.options import MAX_DURATION
 from relevo.model.scope import Scope
 from relevo.store import pauses
-from relevo.store.jobs import enqueue as enqueue_rows
 from relevo.store.jobs import running as running_rows
 from relevo.store.pauses import Pause
 
@@ -118,8 +116,7 @@ def resume(scope: Scope, name: str) -> Operation[bool]:
     """
     target = yield from _find(scope, name)
     stood = yield from pauses.resume(scope, target)
-    for queue in (yield from _queues_of(scope, target)):
-        yield from enqueue_rows.wake_workers(queue)
+    yield from tell_workers(scope, target)
     return stood
 
 
@@ -162,15 +159,6 @@ def _find(scope: Scope, name: str) -> Operation[str]:
         )
     target = yield from read_name(scope, name)
     return target
-
-
-def _queues_of(scope: Scope, name: str) -> Operation[Sequence[str]]:
-    """Answer the queues in which work may be due as soon as it goes on."""
-    if scope is Scope.QUEUE:
-        return [name]
-    live = yield from list_live_workers()
-    concerned = (row for row in live if scope is Scope.TENANT or name in row.kinds)
-    return sorted({queue for row in concerned for queue in row.queues})
 
 
 def _check_time(for_: timedelta | None) -> timedelta | None:

@@ -1,4 +1,4 @@
-"""What an operator holds back, by name: what rows call it, and whether anybody knows it."""
+"""What an operator holds back, by name: what rows call it, who knows it, and whom to tell."""
 
 import re
 from typing import Final
@@ -8,6 +8,7 @@ from relevo.engine.tenants import resolve_tenant
 from relevo.model.kind import check_name
 from relevo.model.scope import Scope
 from relevo.store import workers
+from relevo.store.jobs import enqueue as enqueue_rows
 from relevo.store.jobs import running as running_rows
 
 _KIND: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,126}")
@@ -45,7 +46,7 @@ def is_known(scope: Scope, name: str) -> Operation[bool]:
     """
     if scope is Scope.TENANT:
         return True
-    live = yield from list_live_workers()
+    live = yield from _list_live_workers()
     served = {each for one in live for each in (one.queues if scope is Scope.QUEUE else one.kinds)}
     if name in served:
         return True
@@ -53,7 +54,25 @@ def is_known(scope: Scope, name: str) -> Operation[bool]:
     return has_jobs
 
 
-def list_live_workers() -> Operation[list[workers.WorkerRow]]:
-    """Answer the sessions that go on claiming."""
+def tell_workers(scope: Scope, name: str) -> Operation[None]:
+    """Wake the idle workers that may have work as soon as something goes on.
+
+    They are told when the transaction commits. Said after the change was committed it
+    misses none: whoever falls idle later than the look at who is idle has seen the change.
+
+    Args:
+        scope: What goes on.
+        name: Which one, as rows know it.
+    """
+    queues = {name}
+    if scope is not Scope.QUEUE:
+        live = yield from _list_live_workers()
+        concerned = (row for row in live if scope is Scope.TENANT or name in row.kinds)
+        queues = {queue for row in concerned for queue in row.queues}
+    for queue in sorted(queues):
+        yield from enqueue_rows.wake_workers(queue)
+
+
+def _list_live_workers() -> Operation[list[workers.WorkerRow]]:
     rows = yield from workers.list_workers()
     return [row for row in rows if row.is_live and not row.stopping]
