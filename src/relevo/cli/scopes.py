@@ -20,7 +20,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-_LEVEL: Final = {"default_transaction_isolation": "read committed"}
+_SETTINGS: Final = {
+    "default_transaction_isolation": "read committed",
+    # Looks go over the live jobs' index, not over all that a long table keeps, and leave the
+    # other processors to those who work.
+    "enable_seqscan": "off",
+    "max_parallel_workers_per_gather": "0",
+}
 
 
 def scope_arguments(scopes: Sequence[Scope]) -> Callable[[F], F]:
@@ -40,7 +46,7 @@ def scope_arguments(scopes: Sequence[Scope]) -> Callable[[F], F]:
 @contextmanager
 def as_worker(database: Database) -> Generator[Connection, None, None]:
     """Open a connection that sees every tenant and commits each statement by itself."""
-    with database.connect(WORKER_ROLE, settings=_LEVEL) as connection:
+    with database.connect(WORKER_ROLE, settings=_SETTINGS) as connection:
         yield connection
 
 
