@@ -14,6 +14,15 @@ ROWS = {
         INSERT INTO relevo.attempts (tenant_id, job_id, attempt, outcome)
         SELECT tenant_id, id, 1, 'retried' FROM relevo.jobs WHERE tenant_id = %(tenant)s
     """,
+    "relevo.archive": """
+        INSERT INTO relevo.archive (
+            tenant_id, id, available_at, created_at, finished_at, attempt, excused, losses,
+            max_attempts, priority, outcome, queue, kind, payload, attempts
+        )
+        VALUES (
+            %(tenant)s, 1, now(), now(), now(), 1, 0, 0, 6, 2, 'completed', 'q', 'k', '{}', '[]'
+        )
+    """,
     "evaluations.people": """
         INSERT INTO evaluations.people (tenant_id, external_id, full_name, sort_key)
         VALUES (%(tenant)s, '1', 'Ada', 'ada'), (%(tenant)s, '2', 'Bo', 'bo')
@@ -62,6 +71,7 @@ class Link:
 def add_tenant(connection: psycopg.Connection, tenant: UUID) -> None:
     """A tenant with a row in every table; the session must see every tenant."""
     slug = f"t{tenant.hex[-8:]}"
+    connection.execute("SELECT relevo.make_archive_month(now())")
     connection.execute("INSERT INTO relevo.tenants VALUES (%s, %s, %s)", [tenant, slug, slug])
     for statement in ROWS.values():
         assert connection.execute(statement.encode(), {"tenant": tenant}).rowcount > 0

@@ -97,9 +97,17 @@ RULES = {
         WHERE ours
           AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')
     """,
-    "only the system identifier is read with the owner's rights": """
+    "only these functions work with the owner's rights": """
         SELECT p.oid::regproc::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+        WHERE ours AND p.prosecdef AND p.oid::regproc::text NOT IN (
+            'relevo.system_identifier', 'relevo.make_archive_month', 'relevo.drop_archive_month'
+        )
+    """,
+    "nobody but the worker has the archive's months made and dropped": """
+        SELECT p.oid::regproc::text FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
+        CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS granted
         WHERE ours AND p.prosecdef AND p.oid::regproc::text <> 'relevo.system_identifier'
+          AND granted.grantee NOT IN (p.proowner, 'relevo_worker'::regrole)
     """,
     "no index of jobs mentions what a claim or a heartbeat changes": """
         SELECT DISTINCT i.indexrelid::regclass::text FROM pg_index i
@@ -131,6 +139,16 @@ def breaches(connection: psycopg.Connection, rule: str) -> list[str]:
 
 @pytest.mark.parametrize("rule", RULES)
 def test_the_catalogue_holds(catalogue, rule):
+    assert breaches(catalogue, rule) == []
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_month_of_the_archive_keeps_to_every_rule(catalogue, rule):
+    """Red when a month is made without policies: who names it would pass by those of the parent."""
+    catalogue.execute("SET LOCAL ROLE relevo_worker")
+    catalogue.execute("SELECT relevo.make_archive_month(now())")
+    catalogue.execute("RESET ROLE")
+
     assert breaches(catalogue, rule) == []
 
 
@@ -214,9 +232,14 @@ LINKED = "CREATE TABLE public.bad (tenant_id uuid, run integer, job bigint,"
             "bad",
         ),
         (
-            "only the system identifier is read with the owner's rights",
+            "only these functions work with the owner's rights",
             "ALTER FUNCTION relevo.current_tenant() SECURITY DEFINER",
             "relevo.current_tenant",
+        ),
+        (
+            "nobody but the worker has the archive's months made and dropped",
+            "GRANT EXECUTE ON FUNCTION relevo.drop_archive_month() TO relevo_web",
+            "relevo.drop_archive_month",
         ),
         (
             "no index of jobs mentions what a claim or a heartbeat changes",

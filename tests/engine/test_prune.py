@@ -9,9 +9,10 @@ import pytest
 from factories import KIND, a_job, a_kind, a_tenant, a_worker, claim_some, settle_some, value
 from relevo import DEFAULT_TENANT, KEEP, KeyMode, Retention
 from relevo.db.drivers import run
+from relevo.engine.archive import make_months
 from relevo.engine.jobs.again import requeue
 from relevo.engine.jobs.enqueue import enqueue_job
-from relevo.engine.jobs.prune import BATCH, prune
+from relevo.engine.jobs.prune import BATCH, BEGINNING, prune
 from relevo.engine.jobs.rescue import rescue_lost_jobs
 from relevo.model.job import NewJob
 from relevo.model.settlement import Action, Settlement, complete
@@ -30,6 +31,11 @@ def ended(connection: psycopg.Connection, action: Action = Action.COMPLETED, **j
     return job_id
 
 
+def gone(connection: psycopg.Connection) -> int:
+    """How many jobs one batch takes out."""
+    return run(connection, prune()).jobs
+
+
 def left(connection: psycopg.Connection) -> int:
     return int(value(connection, "SELECT count(*) FROM relevo.jobs"))
 
@@ -40,11 +46,38 @@ def test_a_finished_job_goes_when_its_retention_is_over(
 ) -> None:
     ended(connection, action)
 
-    assert run(connection, prune()) == 0
+    assert gone(connection) == 0
     connection.execute(AGO)
 
-    assert run(connection, prune()) == 1
+    assert gone(connection) == 1
     assert (left(connection), value(connection, "SELECT count(*) FROM relevo.attempts")) == (0, 0)
+
+
+@pytest.mark.parametrize("archiving", [False, True])
+def test_only_jobs_that_ended_long_enough_ago_go(
+    connection: psycopg.Connection,
+    archiving: bool,  # noqa: FBT001 -- a parameter of the test
+) -> None:
+    """F-077. Red when retention counts from the creation, or looks past the state."""
+    connection.execute("UPDATE relevo.installation SET archiving = %s", [archiving])
+    run(connection, make_months())
+    ended(connection)
+    young = ended(connection)
+    kept = ended(connection, key="for.ever")
+    waiting = a_job(connection, available_at="2100-01-01")
+    running = a_job(connection, state="running")
+    connection.execute("UPDATE relevo.jobs SET created_at = now() - interval '14 days'")
+    connection.execute(AGO + " AND id <> %s", [young])
+    # Whatever wrote the date there: what is live does not go by it.
+    connection.execute(
+        "UPDATE relevo.jobs SET prune_at = now() - interval '1 day' WHERE id = ANY (%s)",
+        [[waiting, running]],
+    )
+
+    assert gone(connection) == 1
+
+    there = {row[0] for row in connection.execute("SELECT id FROM relevo.jobs").fetchall()}
+    assert there == {young, kept, waiting, running}
 
 
 def test_age_alone_removes_nothing(connection: psycopg.Connection) -> None:
@@ -53,7 +86,7 @@ def test_age_alone_removes_nothing(connection: psycopg.Connection) -> None:
     a_job(connection, available_at="2100-01-01")
     connection.execute("UPDATE relevo.jobs SET created_at = now() - interval '1 year'")
 
-    assert run(connection, prune()) == 0
+    assert gone(connection) == 0
     assert left(connection) == 2
 
 
@@ -124,7 +157,7 @@ def test_a_job_that_starts_again_is_not_pruned(connection: psycopg.Connection) -
     connection.execute(AGO)
     run(connection, requeue(DEFAULT_TENANT, job_id))
 
-    assert run(connection, prune()) == 0
+    assert gone(connection) == 0
     assert left(connection) == 1
 
 
@@ -142,7 +175,14 @@ def test_one_transaction_removes_a_batch_and_the_oldest_first(
             [owner, BATCH],
         )
 
-    assert [run(connection, prune()) for _ in range(3)] == [BATCH, BATCH, 0]
+    batches, after = [], BEGINNING
+    for _ in range(3):
+        batch = run(connection, prune(after))
+        batches.append((batch.jobs, batch.last.tenant_id))
+        after = batch.last
+
+    first, second = sorted([DEFAULT_TENANT, tenant])
+    assert batches == [(BATCH, first), (BATCH, second), (0, second)]
 
 
 def test_the_transaction_that_completes_a_job_says_when_it_may_go(

@@ -12,6 +12,7 @@ from plans import Prepared, as_engine, nodes, scans
 
 from factories import KIND, QUEUE, a_worker, some_jobs
 from relevo import DEFAULT_TENANT
+from relevo.store.archive import STATEMENTS as ARCHIVE
 from relevo.store.jobs import again, claim, enqueue, prune, read, recover, settle
 from relevo.store.workers import STATEMENTS as WORKERS
 
@@ -62,10 +63,13 @@ ENDED |= {"keeps": [1.0]}
 COMPLETE = {**ENDED, "worker": 0, "results": ["{}"]}
 SETTLE = {**ENDED, "worker": 0, "actions": ["retried"], "delays": [1.0], "traces": ["t"]}
 KEYS = {"tenant_id": DEFAULT_TENANT, "kind": KIND, "keys": ["k"]}
+PRUNE = {"limit": 1000, "after_tenant": ZERO, "after": None}
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "claim": (JOBS["claim_jobs"], CLAIM),
     "claim from lanes": (JOBS["claim_lanes"], LANES),
-    "prune": (JOBS["prune_jobs"], {"limit": 1000}),
+    "prune": (JOBS["prune_jobs"], PRUNE),
+    "missing months": (ARCHIVE["find_missing_months"], PRUNE),
+    "overdue": (JOBS["count_overdue_jobs"], {"late": 600.0, "most": 1000}),
     "complete": (JOBS["complete_jobs"], COMPLETE),
     "settle": (JOBS["settle_jobs"], SETTLE),
     "renew": (WORKERS["renew_worker"], {"worker": 0, "lease": 1.0}),
@@ -141,6 +145,22 @@ def test_the_claim_from_lanes_reads_each_lane_behind_its_floor(plans: dict[str, 
 
 def test_the_pruner_reads_only_rows_that_may_go(plans: dict[str, Any]) -> None:
     assert scans(plans["prune"], "jobs") == [("Index Scan", "jobs_prune"), ("Tid Scan", None)]
+    assert scans(plans["prune"], "attempts") == [("Index Scan", "attempts_pkey")]
+
+
+@pytest.mark.parametrize("case", ["prune", "missing months"])
+def test_the_pruner_goes_on_where_the_batch_before_stopped(
+    plans: dict[str, Any], case: str
+) -> None:
+    """Red when the place is a filter: dead entries before it would be read by every batch."""
+    (condition,) = [
+        node["Index Cond"] for node in nodes(plans[case]) if node.get("Index Name") == "jobs_prune"
+    ]
+
+    assert "prune_at >= CASE" in condition
+    assert [
+        node["Index Cond"] for node in nodes(plans[case]) if node.get("Relation Name") == "tenants"
+    ] == ["(id >= $1)"]
 
 
 @pytest.mark.parametrize("case", sorted(CASES))

@@ -14,6 +14,7 @@ import pytest
 
 from relevo.db.statements import Statement, parse_statements
 from relevo.model.job import Attempt, ClaimedJob, Job
+from relevo.store.archive import Month, Setting
 from relevo.store.jobs.read import Waiting
 from relevo.store.limits import LimitRow
 from relevo.store.pauses import Pause
@@ -45,6 +46,10 @@ READ_AS = {
     ("relevo/store/jobs/read.sql", "list_waiting"): Waiting,
     ("relevo/store/jobs/read.sql", "show_job"): Job,
     ("relevo/store/attempts.sql", "list_attempts"): Attempt,
+    ("relevo/store/archive.sql", "list_archived_attempts"): Attempt,
+    ("relevo/store/archive.sql", "list_months"): Month,
+    ("relevo/store/archive.sql", "read_archive"): Setting,
+    ("relevo/store/archive.sql", "switch_archive"): Setting,
     ("relevo/store/workers.sql", "list_workers"): WorkerRow,
     ("relevo/store/pauses.sql", "list_pauses"): Pause,
     ("relevo/store/tenants.sql", "list_tenants"): Tenant,
@@ -72,6 +77,7 @@ UNPACKED = {
     ("relevo/store/jobs/again.sql", "lock_job"): [str, int, str, bool],
     ("relevo/store/jobs/again.sql", "requeue_jobs"): [int, str],
     ("relevo/store/jobs/again.sql", "cancel_jobs"): [int, int],
+    ("relevo/store/jobs/prune.sql", "prune_jobs"): [UUID, datetime, bool],
     ("relevo/store/jobs/read.sql", "count_jobs"): [str, str, int],
     ("relevo/store/jobs/enqueue.sql", "release_expired_keys"): [int],
     ("relevo/store/workers.sql", "insert_worker"): [int],
@@ -89,6 +95,9 @@ UNPACKED = {
     ("relevo/store/tenants.sql", "insert_tenant"): [UUID],
     ("relevo/store/tenants.sql", "list_tenants"): [UUID, str, str, datetime],
 }
+
+SHOWN = ("relevo/store/jobs/read.sql", "show_job")
+ARCHIVED = ("relevo/store/archive.sql", "show_archived_job")
 
 # JSON crosses the driver as text, so the column is text where the field may be anything.
 AS_TEXT = {"payload", "result"}
@@ -189,6 +198,18 @@ def test_the_columns_that_are_unpacked_have_the_types_that_the_code_expects(
     assert [TYPES[oid] for _, oid in columns] == UNPACKED[home, name]
 
 
+def test_an_archived_job_is_read_as_a_job_and_the_time_when_it_was_archived(
+    connection: psycopg.Connection,
+) -> None:
+    columns = {
+        name: prepare(connection, SHIPPED[home, name])
+        for home, name in (SHOWN, ARCHIVED)
+        if connection.execute("DEALLOCATE ALL")
+    }
+
+    assert columns["show_archived_job"] == [*columns["show_job"], ("archived_at", 1184)]
+
+
 def test_no_statement_of_the_store_that_answers_several_columns_is_left_out(
     connection: psycopg.Connection,
 ) -> None:
@@ -199,4 +220,4 @@ def test_no_statement_of_the_store_that_answers_several_columns_is_left_out(
                 several.add(key)
             connection.execute("DEALLOCATE s")
 
-    assert several <= READ_AS.keys() | UNPACKED.keys()
+    assert several <= READ_AS.keys() | UNPACKED.keys() | {ARCHIVED}

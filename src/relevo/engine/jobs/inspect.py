@@ -1,18 +1,21 @@
 """Read jobs for people and tools; nothing is changed here."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from relevo.db.operation import Operation
 from relevo.engine.jobs.errors import JobNotFound
 from relevo.model.job import Attempt, Job, JobState
-from relevo.store import attempts, pauses, workers
+from relevo.store import archive, attempts, pauses, workers
 from relevo.store.jobs import read as read_rows
 
 __all__ = [
+    "Found",
     "JobPage",
     "Waiting",
     "count",
+    "find",
     "list_page",
     "list_pauses",
     "list_waiting",
@@ -26,6 +29,21 @@ list_waiting = read_rows.list_waiting
 Waiting = read_rows.Waiting
 list_workers = workers.list_workers
 count = read_rows.count_jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A job, wherever it is.
+
+    Attributes:
+        job: The job.
+        attempts: Its starts that did not complete it, oldest first.
+        archived_at: Since when it is in the archive; None while it is among the jobs.
+    """
+
+    job: Job
+    attempts: list[Attempt]
+    archived_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +107,22 @@ def show(tenant_id: UUID, job_id: int) -> Operation[tuple[Job, list[Attempt]]]:
         raise JobNotFound(id=job_id)
     history = yield from attempts.list_attempts(tenant_id, job_id)
     return job, history
+
+
+def find(tenant_id: UUID, job_id: int) -> Operation[Found]:
+    """Answer one job and the history of its attempts, also where it has been archived.
+
+    Raises:
+        JobNotFound: The tenant has no such job, or it is gone.
+    """
+    # The history first: a job that is archived meanwhile is then found there, whole.
+    history = yield from attempts.list_attempts(tenant_id, job_id)
+    job = yield from read_rows.show_job(tenant_id, job_id)
+    if job is not None:
+        return Found(job, history, None)
+    archived = yield from archive.show_job(tenant_id, job_id)
+    if archived is None:
+        raise JobNotFound(id=job_id)
+    job, archived_at = archived
+    history = yield from archive.list_attempts(job)
+    return Found(job, history, archived_at)

@@ -57,13 +57,13 @@ def list_jobs(
         "limit": limit,
     }
     rows = yield Call(STATEMENTS["list_jobs"], params)
-    return [_read_job(row) for row in rows]
+    return [read_job(row) for row in rows]
 
 
 def show_job(tenant_id: UUID, job_id: int) -> Operation[Job | None]:
     """Answer one job, or None where the tenant has no such job."""
     rows = yield Call(STATEMENTS["show_job"], {"tenant_id": tenant_id, "id": job_id})
-    return _read_job(rows[0]) if rows else None
+    return read_job(rows[0]) if rows else None
 
 
 def count_jobs(tenant_id: UUID, aggregate_id: str | None) -> Operation[dict[tuple[str, str], int]]:
@@ -79,7 +79,8 @@ def list_waiting() -> Operation[list[Waiting]]:
     return [Waiting(*row) for row in rows]
 
 
-def _read_job(row: tuple[Any, ...]) -> Job:
+def read_job(row: tuple[Any, ...]) -> Job:
+    """Make a job of the columns that `show_job` answers."""
     values = list(row)
     values[4] = JobState(values[4])
     values[-2] = _read_json(values[-2])
