@@ -32,6 +32,7 @@ COMMANDS: Final = (
     Late("up", "relevo.cli.worker:up", "Start everything in one process: server, schema, worker."),
     Late("worker", "relevo.cli.worker:worker", "Run jobs until a stop is asked for."),
     Late("jobs", "relevo.cli.jobs:jobs", "Look at jobs, and try them again."),
+    Late("top", "relevo.cli.top:top", "Watch queues and workers live."),
     Late("pause", "relevo.cli.pauses:pause", "Start no more jobs of a queue, a kind or a tenant."),
     Late("resume", "relevo.cli.pauses:resume", "Let jobs of something paused start again."),
     Late("drain", "relevo.cli.drain:drain", "Pause something, and wait until nothing of it runs."),
