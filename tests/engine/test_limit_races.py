@@ -27,7 +27,7 @@ from relevo.store.jobs import claim as claim_rows
 pytestmark = pytest.mark.core
 
 GATE = 4711
-SEEN = "WHERE n.nth <= r.free"
+SEEN = "WHERE n.nth <= (SELECT door.frees FROM door)[n.gate]"
 
 
 @pytest.fixture

@@ -92,21 +92,28 @@ class Claimer:
                 self._handlers.start_next_alone()
             if not await self._has_slots():
                 continue
+            # What ran when the claim was made may have held what the claim would have taken.
+            was_busy = self._is_busy()
             begun_at = time.monotonic()
             claimed = await self._claim_all(worker, due)
             due = self._settings.queues
             if claimed:
                 await self._stay_busy(worker)
-                continue
+                if not (self.is_limited and self._handlers.free):
+                    continue
             if rest := self._sweep_in(begun_at):
-                # The remembered lanes are dry; whether others are, a sweep has to say.
-                await self._changed.wait(timeout=rest)
+                # The remembered lanes are dry; whether others are, a sweep has to say. Under
+                # limits a slot that is free is no permit: that comes with an answer written.
+                signal = self._woken if self.is_limited else self._changed
+                await signal.wait(timeout=rest)
+            elif claimed:
+                continue
             elif self._idle_for != worker:
                 # Said before the last look, so that a job enqueued in between is seen or told.
                 await self._connection.run(session.mark_idle(worker, idle=True))
                 self._idle_for = worker
             else:
-                due = await self._idle(pulse)
+                due = await self._idle(pulse, was_busy=was_busy)
         # Now or never: a claim that commits later than this is rescued, as lost.
         await self._resolve_doubt(self._heartbeat.worker, at_once=True)
 
@@ -175,15 +182,17 @@ class Claimer:
         rings = (ring for ring in self._rings.values() if not ring.has_swept_since(moment))
         return max((max(ring.sweep_in(now), LEAST_REST) for ring in rings), default=0.0)
 
-    async def _idle(self, pulse: Pulse) -> Sequence[str]:
+    def _is_busy(self) -> bool:
+        return bool(self._handlers.running or self._settler.backlog or self._doubtful)
+
+    async def _idle(self, pulse: Pulse, *, was_busy: bool) -> Sequence[str]:
         """Wait until something may be due; answer in which queues."""
         queues = self._settings.queues
         while not self.stopping:
             pulse.beat()
             start_in = await self._next_start_in()
-            is_busy = self._handlers.running or self._settler.backlog or self._doubtful
             # What a limit of starts lets through later is still to be done.
-            if not is_busy and (start_in == math.inf or not await self._find_due()):
+            if not was_busy and (start_in == math.inf or not await self._find_due()):
                 self._on_idle()
             rest = max(self._settings.poll.total_seconds(), self._probe_cost * SWEEP_SHARE)
             if await self._woken.wait(timeout=min(rest, start_in)):
@@ -191,6 +200,7 @@ class Claimer:
             if len(queues) == 1 or self.is_limited:
                 return queues
             # One look for all queues; what it finds is claimed from those alone.
+            was_busy = self._is_busy()
             if due := await self._find_due():
                 return due
         return queues

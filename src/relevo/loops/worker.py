@@ -118,7 +118,7 @@ class Worker:
         def settled() -> None:
             changed.set()
             # What ended may be what others waited for: a permit, or their turn.
-            if claimer.is_limited:
+            if claimer.is_limited or settings.drain:
                 woken.set()
 
         settler = Settler(settler_connection, answered, settled)

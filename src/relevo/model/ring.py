@@ -27,6 +27,7 @@ SWEEP_SHARE: Final = 20.0
 LANES_A_ROUND: Final = 32
 DRY_LANES: Final = 16
 LIMITED_LANES: Final = 128
+KEPT_LANES: Final = 1024
 """Under limits many lanes are known and few may give at a time, so more are looked at."""
 
 LOOK_EVERY: Final = 5.0
@@ -81,6 +82,7 @@ class Ring:
     _kinds: dict[Lane, str | None] = field(default_factory=dict)
     _looked_at: float = float("-inf")
     _gave: bool = False
+    _is_short: bool = False
     _moved_at: float = float("-inf")
     _move_cost: float = 0.0
 
@@ -92,7 +94,7 @@ class Ring:
     def sweep_in(self, now: float) -> float:
         """Answer in how many seconds the next sweep may begin, by a monotonic clock."""
         rest = self._sweep_cost * SWEEP_SHARE
-        if any(self._lanes.values()):
+        if any(self._lanes.values()) and not (self.is_limited and self._is_short):
             rest = max(rest, SWEEP_EVERY)
         return max(0.0, self._swept_at + rest - now)
 
@@ -124,6 +126,8 @@ class Ring:
     def end_round(self, begun: Round, limit: int, found: Sequence[ClaimedJob]) -> None:
         """Remember what a round found: lanes that gave go to the end, dry ones are forgotten."""
         gave = self._note(found)
+        # Under limits more lanes may have work than are remembered: look sooner.
+        self._is_short = len(found) < limit
         # A full claim may have stopped before it came to the last lanes: their turn is next.
         probed = begun.lanes if len(found) < limit else ()
         for lane in probed:
@@ -207,7 +211,7 @@ class Ring:
 
     def _forget_dry(self) -> None:
         dry = [lane for lane, gives in self._lanes.items() if not gives]
-        kept = LIMITED_LANES // 2 if self.is_limited else DRY_LANES
+        kept = KEPT_LANES if self.is_limited else DRY_LANES
         for lane in dry[: max(0, len(dry) - kept)]:
             del self._lanes[lane]
             self._kinds.pop(lane, None)

@@ -76,8 +76,9 @@ def _claim_limited(
     found = yield from claim_rows.claim_limited(worker, queue, kinds, limit=limit, begun=begun)
     ring.end_round(begun, limit, found)
     if walks:
+        # What the claim found from the oldest rows was worth its time.
         now = time.monotonic()
-        ring.add_cost(now, now - round_at)
+        ring.add_cost(now, (now - round_at) * (1 - len(found) / limit))
     return found
 
 

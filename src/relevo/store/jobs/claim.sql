@@ -458,125 +458,205 @@ lane AS MATERIALIZED (
           )
     )
 ),
--- One for each limit that some lane meets, and for each tenant or lane that it counts by itself.
-gate AS MATERIALIZED (
-    SELECT DISTINCT
-        r.id,
-        r.measure,
-        r.most,
-        r.seconds,
-        CASE WHEN r.scope IN ('kind', 'lane') THEN r.name END AS kind,
-        CASE WHEN r.scope IN ('tenant', 'lane') THEN l.tenant_id END AS tenant_id,
-        CASE WHEN r.scope = 'lane' THEN l.lane END AS lane
-    FROM rule AS r
-    CROSS JOIN lane AS l
-    WHERE CASE r.scope
-        WHEN 'queue' THEN true
-        WHEN 'tenant' THEN r.name = l.tenant_id::text
-            OR (
-                r.name = '*'
-                AND NOT EXISTS (
-                    SELECT
-                    FROM rule AS own
-                    WHERE own.scope = 'tenant'
-                      AND own.measure = r.measure
-                      AND own.name = l.tenant_id::text
-                )
-            )
-        ELSE r.name = l.kind
-    END
-),
-room AS MATERIALIZED (
+-- Each lane with each limit that it meets; a gate is a limit, and the tenant or lane that it counts
+-- by itself. Everything below finds its gate by number, so that nothing is compared with everything.
+meeting AS MATERIALIZED (
     SELECT
-        g.id,
-        g.measure,
-        g.kind,
-        g.tenant_id,
-        g.lane,
-        row_number() OVER () AS gate,
-        coalesce(cardinality(free.numbers), 0) AS free,
-        free.numbers,
-        free.job_tenants,
-        free.job_ids,
-        free.attempts,
-        free.times
-    FROM gate AS g
-    CROSS JOIN LATERAL (
+        m.*,
+        CASE
+            WHEN m.id IS NOT NULL
+            THEN dense_rank() OVER (
+                ORDER BY
+                    m.id,
+                    m.for_tenant,
+                    m.for_lane
+            )
+        END AS gate
+    FROM (
         SELECT
-            array_agg(f.number) AS numbers,
-            array_agg(f.job_tenant) AS job_tenants,
-            array_agg(f.job_id) AS job_ids,
-            array_agg(f.attempt) AS attempts,
-            array_agg(f.taken_at) AS times
-        FROM (
-            SELECT
-                n.number,
-                p.job_tenant,
-                p.job_id,
-                p.attempt,
-                p.taken_at
-            FROM generate_series(1, g.most) AS n (number)
-            LEFT JOIN relevo.permits AS p
-                ON p.limit_id = g.id
-               AND p.for_tenant = coalesce(g.tenant_id, '00000000-0000-0000-0000-000000000000')
-               AND p.for_lane = coalesce(g.lane, '00000000-0000-0000-0000-000000000000')
-               AND p.number = n.number
-            WHERE p.number IS NULL
-               OR CASE
-                   WHEN g.measure = 'starts' THEN p.taken_at <= now() - g.seconds * interval '1 second'
-                   ELSE NOT EXISTS (
-                       SELECT
-                       FROM relevo.jobs AS j
-                       WHERE j.tenant_id = p.job_tenant
-                         AND j.id = p.job_id
-                         -- Where the order counts a job has its turn until it is final.
-                         AND CASE
-                             WHEN g.measure = 'order' THEN j.live
-                             ELSE j.worker IS NOT NULL AND j.attempt = p.attempt
-                         END
-                   )
-               END
-            LIMIT %(limit)s::integer
-        ) AS f
-        -- More were running when the limit was set or lowered: nothing starts before those are done.
+            l.place,
+            l.tenant_id,
+            l.lane,
+            l.kind,
+            r.id,
+            r.measure,
+            r.most,
+            r.seconds,
+            CASE
+                WHEN r.scope IN ('tenant', 'lane') THEN l.tenant_id
+                ELSE '00000000-0000-0000-0000-000000000000'
+            END AS for_tenant,
+            CASE
+                WHEN r.scope = 'lane' THEN l.lane
+                ELSE '00000000-0000-0000-0000-000000000000'
+            END AS for_lane
+        FROM lane AS l
+        LEFT JOIN rule AS r
+            ON CASE r.scope
+                WHEN 'queue' THEN true
+                WHEN 'tenant' THEN r.name = l.tenant_id::text
+                    OR (
+                        r.name = '*'
+                        AND NOT EXISTS (
+                            SELECT
+                            FROM rule AS own
+                            WHERE own.scope = 'tenant'
+                              AND own.measure = r.measure
+                              AND own.name = l.tenant_id::text
+                        )
+                    )
+                ELSE r.name = l.kind
+            END
+    ) AS m
+),
+gate AS MATERIALIZED (
+    SELECT DISTINCT ON (m.gate)
+        m.gate,
+        m.id,
+        m.measure,
+        m.most,
+        m.seconds,
+        m.for_tenant,
+        m.for_lane
+    FROM meeting AS m
+    WHERE m.gate IS NOT NULL
+    ORDER BY m.gate
+),
+free AS MATERIALIZED (
+    SELECT
+        g.gate,
+        g.id,
+        g.for_tenant,
+        g.for_lane,
+        f.number,
+        f.job_tenant,
+        f.job_id,
+        f.attempt,
+        f.taken_at
+    FROM gate AS g
+    LEFT JOIN LATERAL (
+        SELECT
+            p.number,
+            p.job_tenant,
+            p.job_id,
+            p.attempt,
+            p.taken_at
+        FROM relevo.permits AS p
+        WHERE p.limit_id = g.id
+          AND p.for_tenant = g.for_tenant
+          AND p.for_lane = g.for_lane
+          AND p.number <= g.most
+          AND CASE
+              WHEN g.measure = 'starts' THEN p.taken_at <= now() - g.seconds * interval '1 second'
+              ELSE NOT EXISTS (
+                  SELECT
+                  FROM relevo.jobs AS j
+                  WHERE j.tenant_id = p.job_tenant
+                    AND j.id = p.job_id
+                    -- Where the order counts a job has its turn until it is final.
+                    AND CASE
+                        WHEN g.measure = 'order' THEN j.live
+                        ELSE j.worker IS NOT NULL AND j.attempt = p.attempt
+                    END
+              )
+          END
+        UNION ALL
+        -- Those that nobody has had yet.
+        SELECT
+            n.number,
+            '00000000-0000-0000-0000-000000000000',
+            0,
+            0,
+            '0001-01-03 00:00+00'
+        FROM generate_series(
+            1,
+            CASE
+                WHEN g.most > (
+                    SELECT count(*)
+                    FROM relevo.permits AS p
+                    WHERE p.limit_id = g.id
+                      AND p.for_tenant = g.for_tenant
+                      AND p.for_lane = g.for_lane
+                      AND p.number <= g.most
+                )
+                THEN g.most
+                ELSE 0
+            END
+        ) AS n (number)
         WHERE NOT EXISTS (
             SELECT
             FROM relevo.permits AS p
             WHERE p.limit_id = g.id
-              AND p.for_tenant = coalesce(g.tenant_id, '00000000-0000-0000-0000-000000000000')
-              AND p.for_lane = coalesce(g.lane, '00000000-0000-0000-0000-000000000000')
-              AND p.number > g.most
-              AND CASE
-                  WHEN g.measure = 'starts' THEN p.taken_at > now() - g.seconds * interval '1 second'
-                  ELSE EXISTS (
-                      SELECT
-                      FROM relevo.jobs AS j
-                      WHERE j.tenant_id = p.job_tenant
-                        AND j.id = p.job_id
-                        AND j.worker IS NOT NULL
-                        AND j.attempt = p.attempt
-                  )
-              END
+              AND p.for_tenant = g.for_tenant
+              AND p.for_lane = g.for_lane
+              AND p.number = n.number
         )
-    ) AS free
+        LIMIT %(limit)s::integer
+    ) AS f ON NOT EXISTS (
+        -- More were running when the limit was set or lowered: nothing starts before those are done.
+        SELECT
+        FROM relevo.permits AS p
+        WHERE p.limit_id = g.id
+          AND p.for_tenant = g.for_tenant
+          AND p.for_lane = g.for_lane
+          AND p.number > g.most
+          AND CASE
+              WHEN g.measure = 'starts' THEN p.taken_at > now() - g.seconds * interval '1 second'
+              ELSE EXISTS (
+                  SELECT
+                  FROM relevo.jobs AS j
+                  WHERE j.tenant_id = p.job_tenant
+                    AND j.id = p.job_id
+                    AND j.worker IS NOT NULL
+                    AND j.attempt = p.attempt
+              )
+          END
+    )
+),
+-- The free permits of all gates, one behind the other, and where those of each gate begin.
+bag AS MATERIALIZED (
+    SELECT
+        array_agg(f.number ORDER BY f.gate) FILTER (WHERE f.number > 0) AS numbers,
+        array_agg(f.job_tenant ORDER BY f.gate) FILTER (WHERE f.number > 0) AS job_tenants,
+        array_agg(f.job_id ORDER BY f.gate) FILTER (WHERE f.number > 0) AS job_ids,
+        array_agg(f.attempt ORDER BY f.gate) FILTER (WHERE f.number > 0) AS attempts,
+        array_agg(f.taken_at ORDER BY f.gate) FILTER (WHERE f.number > 0) AS times
+    FROM free AS f
+),
+door AS MATERIALIZED (
+    SELECT
+        array_agg(d.id ORDER BY d.gate) AS ids,
+        array_agg(d.for_tenant ORDER BY d.gate) AS tenants,
+        array_agg(d.for_lane ORDER BY d.gate) AS lanes,
+        array_agg(d.free ORDER BY d.gate) AS frees,
+        array_agg(d.begins ORDER BY d.gate) AS begins
+    FROM (
+        SELECT
+            f.gate,
+            f.id,
+            f.for_tenant,
+            f.for_lane,
+            count(f.number) AS free,
+            sum(count(f.number)) OVER (ORDER BY f.gate) - count(f.number) AS begins
+        FROM free AS f
+        GROUP BY
+            f.gate,
+            f.id,
+            f.for_tenant,
+            f.for_lane
+    ) AS d
 ),
 opened AS MATERIALIZED (
     SELECT
-        l.tenant_id,
-        l.lane,
-        l.place,
-        least(
-            %(share)s::integer,
-            (
-                SELECT min(r.free)
-                FROM room AS r
-                WHERE (r.kind IS NULL OR r.kind = l.kind)
-                  AND (r.tenant_id IS NULL OR r.tenant_id = l.tenant_id)
-                  AND (r.lane IS NULL OR r.lane = l.lane)
-            )
-        ) AS most,
+        m.place,
+        m.tenant_id,
+        m.lane,
+        array_agg(m.gate) FILTER (WHERE m.gate IS NOT NULL) AS gates,
+        array_agg(m.gate) FILTER (WHERE m.measure <> 'order') AS other_gates,
+        array_agg(m.id) FILTER (WHERE m.measure = 'order') AS orders,
+        least(%(share)s::integer, min((SELECT door.frees FROM door)[m.gate])) AS most,
         CASE
-            WHEN l.kind IS NOT NULL THEN ARRAY[l.kind]
+            WHEN m.kind IS NOT NULL THEN ARRAY[m.kind]
             -- Kinds under limits of their own are claimed from lanes of their own.
             ELSE ARRAY (
                 SELECT k.kind
@@ -596,25 +676,32 @@ opened AS MATERIALIZED (
                 )
             )
         END AS kinds
-    FROM lane AS l
+    FROM meeting AS m
+    GROUP BY
+        m.place,
+        m.tenant_id,
+        m.lane,
+        m.kind
 ),
 -- Where the order counts: a job that waited for its retry comes before all others of its lane.
 again AS MATERIALIZED (
-    SELECT due.*
-    FROM gate AS g
+    SELECT
+        -- It has the permit of its turn already.
+        o.other_gates AS gates,
+        due.*
+    FROM opened AS o
+    CROSS JOIN unnest(o.orders) AS turn (limit_id)
     JOIN relevo.permits AS p
-        ON p.limit_id = g.id
-       AND p.for_tenant = g.tenant_id
-       AND p.for_lane = g.lane
+        ON p.limit_id = turn.limit_id
+       AND p.for_tenant = o.tenant_id
+       AND p.for_lane = o.lane
        AND p.number = 1
     CROSS JOIN LATERAL (
         SELECT
             j.ctid AS spot,
             j.tenant_id,
             j.id,
-            least(j.attempt, 2147483646) + 1 AS attempt,
-            j.kind,
-            j.lane
+            least(j.attempt, 2147483646) + 1 AS attempt
         FROM relevo.jobs AS j
         WHERE j.tenant_id = p.job_tenant
           AND j.id = p.job_id
@@ -624,11 +711,12 @@ again AS MATERIALIZED (
           AND j.worker IS NULL
         FOR UPDATE SKIP LOCKED
     ) AS due
-    WHERE g.measure = 'order'
     LIMIT %(limit)s::integer
 ),
 fresh AS MATERIALIZED (
-    SELECT due.*
+    SELECT
+        o.gates,
+        due.*
     FROM opened AS o
     CROSS JOIN unnest(%(priorities)s::smallint[]) WITH ORDINALITY AS p (priority, place)
     CROSS JOIN LATERAL (
@@ -636,9 +724,7 @@ fresh AS MATERIALIZED (
             j.ctid AS spot,
             j.tenant_id,
             j.id,
-            least(j.attempt, 2147483646) + 1 AS attempt,
-            j.kind,
-            j.lane
+            least(j.attempt, 2147483646) + 1 AS attempt
         FROM relevo.jobs AS j
         WHERE j.queue = %(queue)s::text
           AND j.tenant_id = o.tenant_id
@@ -666,19 +752,15 @@ candidate AS MATERIALIZED (
         row_number() OVER () AS place,
         c.*
     FROM (
-        SELECT
-            true AS had_turn,
-            again.*
+        SELECT again.*
         FROM again
         UNION ALL
-        SELECT
-            false,
-            fresh.*
+        SELECT fresh.*
         FROM fresh
     ) AS c
     LIMIT %(limit)s::integer
 ),
--- A candidate needs one permit from each room; the nth in line gets the nth that is free.
+-- A candidate needs one permit at each of its gates; the nth in line gets the nth that is free.
 need AS MATERIALIZED (
     SELECT
         c.place,
@@ -686,17 +768,13 @@ need AS MATERIALIZED (
         c.tenant_id,
         c.id,
         c.attempt,
-        r.gate,
+        g.gate,
         row_number() OVER (
-            PARTITION BY r.gate
+            PARTITION BY g.gate
             ORDER BY c.place
         ) AS nth
     FROM candidate AS c
-    JOIN room AS r
-        ON (r.kind IS NULL OR r.kind = c.kind)
-       AND (r.tenant_id IS NULL OR r.tenant_id = c.tenant_id)
-       AND (r.lane IS NULL OR r.lane = c.lane)
-       AND NOT (c.had_turn AND r.measure = 'order')
+    CROSS JOIN unnest(c.gates) AS g (gate)
 ),
 ticket AS MATERIALIZED (
     SELECT
@@ -705,17 +783,21 @@ ticket AS MATERIALIZED (
         n.tenant_id,
         n.id,
         n.attempt,
-        r.id AS limit_id,
-        coalesce(r.tenant_id, '00000000-0000-0000-0000-000000000000') AS for_tenant,
-        coalesce(r.lane, '00000000-0000-0000-0000-000000000000') AS for_lane,
-        r.numbers[n.nth] AS number,
-        r.job_tenants[n.nth] AS last_tenant,
-        r.job_ids[n.nth] AS last_id,
-        r.attempts[n.nth] AS last_attempt,
-        r.times[n.nth] AS last_taken_at
-    FROM need AS n
-    JOIN room AS r ON r.gate = n.gate
-    WHERE n.nth <= r.free
+        (SELECT door.ids FROM door)[n.gate] AS limit_id,
+        (SELECT door.tenants FROM door)[n.gate] AS for_tenant,
+        (SELECT door.lanes FROM door)[n.gate] AS for_lane,
+        (SELECT bag.numbers FROM bag)[n.at] AS number,
+        (SELECT bag.job_tenants FROM bag)[n.at] AS last_tenant,
+        (SELECT bag.job_ids FROM bag)[n.at] AS last_id,
+        (SELECT bag.attempts FROM bag)[n.at] AS last_attempt,
+        (SELECT bag.times FROM bag)[n.at] AS last_taken_at
+    FROM (
+        SELECT
+            need.*,
+            ((SELECT door.begins FROM door)[need.gate] + need.nth)::integer AS at
+        FROM need
+    ) AS n
+    WHERE n.nth <= (SELECT door.frees FROM door)[n.gate]
 ),
 -- Between the look and the lock another claim may have taken it: then it is not what was seen.
 locked AS MATERIALIZED (
@@ -738,12 +820,16 @@ locked AS MATERIALIZED (
       AND p.taken_at = t.last_taken_at
     FOR UPDATE OF p SKIP LOCKED
 ),
+-- One moment for permits and jobs, so that what the row says and what was allowed agree.
+moment AS MATERIALIZED (
+    SELECT clock_timestamp() AS at
+),
 taken AS (
     UPDATE relevo.permits AS p
     SET job_tenant = l.tenant_id,
         job_id = l.id,
         attempt = l.attempt,
-        taken_at = clock_timestamp()
+        taken_at = (SELECT moment.at FROM moment)
     FROM locked AS l
     WHERE p.ctid = l.permit
 ),
@@ -766,9 +852,9 @@ made AS (
         t.tenant_id,
         t.id,
         t.attempt,
-        clock_timestamp()
+        (SELECT moment.at FROM moment)
     FROM ticket AS t
-    WHERE t.last_id IS NULL
+    WHERE t.last_id = 0
     -- In one order, so that two claims that make the same ones cannot deadlock.
     ORDER BY
         t.limit_id,
@@ -821,7 +907,7 @@ UPDATE relevo.jobs AS j
 SET state = 'running',
     attempt = least(j.attempt, 2147483646) + 1,
     worker = %(worker)s::bigint,
-    started_at = clock_timestamp(),
+    started_at = (SELECT moment.at FROM moment),
     waiting_key = NULL
 WHERE j.ctid = ANY (ARRAY (SELECT winner.spot FROM winner CROSS JOIN me))
 RETURNING
