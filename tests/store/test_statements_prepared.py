@@ -19,6 +19,7 @@ from relevo.store.jobs.read import Waiting
 from relevo.store.limits import LimitRow
 from relevo.store.pauses import Pause
 from relevo.store.tenants import Tenant
+from relevo.store.watch import EndedRow, HeadRow, LiveRow, PauseRow, SessionRow, UseRow
 from relevo.store.workers import WorkerRow
 
 pytestmark = pytest.mark.core
@@ -51,12 +52,19 @@ READ_AS = {
     ("relevo/store/archive.sql", "read_archive"): Setting,
     ("relevo/store/archive.sql", "switch_archive"): Setting,
     ("relevo/store/workers.sql", "list_workers"): WorkerRow,
+    ("relevo/store/watch.sql", "watch_live"): LiveRow,
+    ("relevo/store/watch.sql", "watch_heads"): HeadRow,
+    ("relevo/store/watch.sql", "watch_ended"): EndedRow,
+    ("relevo/store/watch.sql", "watch_workers"): SessionRow,
+    ("relevo/store/watch.sql", "watch_pauses"): PauseRow,
+    ("relevo/store/watch.sql", "watch_limits"): UseRow,
     ("relevo/store/pauses.sql", "list_pauses"): Pause,
     ("relevo/store/tenants.sql", "list_tenants"): Tenant,
 }
 
 # Statements whose rows are taken apart by hand: the types of the columns that the code unpacks.
 UNPACKED = {
+    ("relevo/store/limits.sql", "bound_wait"): [str, str],
     ("relevo/store/jobs/claim.sql", "find_due_queues"): [str],
     ("relevo/store/jobs/claim.sql", "find_lanes"): [UUID, UUID, str],
     ("relevo/store/jobs/claim.sql", "move_to_lanes"): [int],
@@ -81,6 +89,7 @@ UNPACKED = {
     ("relevo/store/jobs/read.sql", "count_jobs"): [str, str, int],
     ("relevo/store/jobs/enqueue.sql", "release_expired_keys"): [int],
     ("relevo/store/workers.sql", "insert_worker"): [int],
+    ("relevo/store/watch.sql", "watch_clock"): [datetime, bool],
     ("relevo/store/workers.sql", "delete_expired_workers"): [int, str],
     ("relevo/store/workers.sql", "lock_ended_workers"): [int],
     ("relevo/store/workers.sql", "forget_ended_workers"): [],

@@ -50,7 +50,8 @@ def set_limit(
     """Let at most so many jobs run at once, or start within a time.
 
     Needs a transaction: on commit the limit holds for all workers, on roll-back nothing
-    has changed. Jobs that run go on, and count; where more of them run than are allowed
+    has changed. Commit at once: a limit that is new keeps all workers waiting until then, so
+    the server ends a transaction that idles for two seconds. Jobs that run go on, and count; where more of them run than are allowed
     nothing starts until fewer do.
 
     Args:

@@ -59,7 +59,12 @@ def lock_limits() -> Operation[None]:
 
 
 def wait_for_claims() -> Operation[None]:
-    """Wait for claims under way and hold back new ones until the transaction ends."""
+    """Wait for claims under way and hold back new ones until the transaction ends.
+
+    The transaction has two seconds between statements from here on: the server ends one
+    that stays open, since no worker can renew its lease meanwhile.
+    """
+    yield Call(STATEMENTS["bound_wait"], needs_transaction=True)
     yield Call(STATEMENTS["wait_for_claims"], needs_transaction=True)
 
 

@@ -32,6 +32,13 @@ WHERE l.scope = %(scope)s::text
 -- Lets one transaction at a time change limits; claims only read them and go on.
 LOCK TABLE relevo.limits IN SHARE ROW EXCLUSIVE MODE;
 
+-- name: bound_wait
+-- Bounds how long the next lock is waited for, and how long it is kept by somebody who forgets to
+-- commit: heartbeats wait behind it, and a lease is soon over.
+SELECT
+    set_config('lock_timeout', '2s', true),
+    set_config('idle_in_transaction_session_timeout', '2s', true);
+
 -- name: wait_for_claims
 -- Waits for the claims under way, and holds new ones back until the transaction ends: each locks
 -- its session's row, and takes its snapshot after it has got the table's lock. So no claim that
