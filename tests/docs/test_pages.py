@@ -4,6 +4,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -113,7 +114,7 @@ def test_the_page_about_connections(connection: psycopg.Connection, shop: Path) 
 
 def test_the_page_about_jobs(connection: psycopg.Connection) -> None:
     page = Page("reference/jobs.md")
-    assert page.blocks("python") == []
+    (python,) = page.blocks("python")
     (sql,) = page.blocks("sql")
     connection.execute(ORDERS)
     connection.execute("INSERT INTO orders (id) VALUES (7), (8)")
@@ -128,3 +129,13 @@ def test_the_page_about_jobs(connection: psycopg.Connection) -> None:
         ("mail.receipt", "available", "7", {"order_id": 7}),
         ("mail.receipt", "available", "8", {"order_id": 8}),
     ]
+
+    names: dict[str, Any] = {}
+    page.run(python, names)
+    job = names["post_to_42"].enqueue(connection, amount="12.50")
+    lane = connection.execute(
+        "SELECT lane_key, lane = relevo.lane_of(kind, lane_key) FROM relevo.jobs WHERE id = %s",
+        [job.id],
+    )
+    assert lane.fetchone() == ("account 42", True)
+    assert [len(kind.limits) for kind in names["app"].registry.kinds()] == [0, 2]
