@@ -57,7 +57,7 @@ def sections(look: Look) -> list[Section]:
             rows=[_queue_row(each, look) for each in look.queues],
             weights=[each.due + each.running + each.starts for each in look.queues],
             words=1,
-            spare=[3, 6, 2],
+            spare=[3, 6, 2, 7],
         ),
         Section(
             title=_("workers"),
