@@ -5,7 +5,7 @@ ARGS ?=
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types layers bench docs clean
+.PHONY: help setup demo test check lint types layers bench soak docs clean
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -34,6 +34,9 @@ layers: .venv/.dev ## Check that imports go down only
 
 bench: .venv/.dev ## Measure against raw SQL in the same run (ARGS="--people 10000")
 	"$(BIN)/python" benchmarks/activation.py $(ARGS)
+
+soak: .venv/.dev ## Run a mixed flow for an hour and judge what drifts (ARGS="--minutes 5")
+	"$(BIN)/python" benchmarks/soak.py $(ARGS)
 
 docs: .venv/.dev ## Run the code of README and docs
 	"$(BIN)/python" -m pytest -q tests/docs
