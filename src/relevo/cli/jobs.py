@@ -141,9 +141,11 @@ def show(shell: Shell, /, *, job_id: int, tenant: str | None) -> None:
     with shell.database() as database:
         tenant_id = _tenant(database, tenant)
         with database.transaction(WEB_ROLE, tenant_id) as connection:
-            job, history = perform(connection, inspect.show(tenant_id, job_id))
+            found = perform(connection, inspect.find(tenant_id, job_id))
+    job, history = found.job, found.attempts
     if shell.out.as_json:
         details = {
+            "archived_at": found.archived_at,
             "attempt": job.attempt,
             "excused": job.excused,
             "payload": job.payload,
@@ -152,11 +154,13 @@ def show(shell: Shell, /, *, job_id: int, tenant: str | None) -> None:
         attempts = [attempt_fields(attempt) for attempt in history]
         shell.out.json({**job_fields(job), **details, "attempts": attempts})
         return
-    shell.out.fields(said(job))
+    shell.out.fields({**said(job), _("archived at"): found.archived_at})
     if history:
         shell.out.line()
         columns = [_("start"), _("outcome"), _("worker"), _("began"), _("ended"), _("error")]
         shell.out.table(columns, [attempt_row(attempt) for attempt in history])
+    if found.archived_at is not None:
+        shell.out.note(_("this job is in the archive, so it cannot be retried"))
 
 
 @jobs.command("retry")

@@ -37,6 +37,7 @@ COMMANDS: Final = (
     Late("resume", "relevo.cli.pauses:resume", "Let jobs of something paused start again."),
     Late("drain", "relevo.cli.drain:drain", "Pause something, and wait until nothing of it runs."),
     Late("pauses", "relevo.cli.pauses:pauses", "List what is paused, until when and why."),
+    Late("archive", "relevo.cli.archive:archive", "Keep finished jobs when their time is over."),
     Late("limits", "relevo.cli.limits:limits", "Say how much may run at once or start."),
     Late("tenants", "relevo.cli.tenants:tenants", "Add and list the tenants of an installation."),
     Late("db", "relevo.cli.db:db", "Prepare the database and say how it stands."),

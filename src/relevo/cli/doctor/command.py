@@ -1,6 +1,7 @@
 """`relevo doctor`: run every check, print what was found, end with 5 where one failed."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Final
 
 import click
@@ -8,8 +9,9 @@ import psycopg
 
 from relevo.cli.database import reason_of
 from relevo.cli.declare import command, option
-from relevo.cli.doctor import delivery, queues, schema, server
+from relevo.cli.doctor import delivery, queues, schema, server, storage
 from relevo.cli.doctor.finding import Check, Finding, Patient, Status, fail, first, ok, warn
+from relevo.cli.durations import Duration
 from relevo.cli.exits import Exit
 from relevo.cli.language import gettext as _
 from relevo.cli.language import say_error
@@ -17,7 +19,13 @@ from relevo.cli.shell import Shell, options
 from relevo.errors import RelevoError
 from relevo.loops.settings import ENGINE_CONNECTIONS
 
-CHECKS: Final[Sequence[Check]] = (*server.CHECKS, *schema.CHECKS, *delivery.CHECKS, *queues.CHECKS)
+CHECKS: Final[Sequence[Check]] = (
+    *server.CHECKS,
+    *storage.CHECKS,
+    *schema.CHECKS,
+    *delivery.CHECKS,
+    *queues.CHECKS,
+)
 
 """Claim, settle, rescue, listen and heartbeat."""
 
@@ -30,13 +38,22 @@ CHECKS: Final[Sequence[Check]] = (*server.CHECKS, *schema.CHECKS, *delivery.CHEC
     show_default=True,
     help="How many connections one worker may open: six of its own, twice eight of handlers.",
 )
+@option(
+    "--transaction-age",
+    type=Duration(),
+    default="10m",
+    show_default=True,
+    help="How old a transaction may be that keeps dead rows.",
+)
 @options(listen=True)
 @click.pass_context
-def doctor(ctx: click.Context, connections: int) -> None:
+def doctor(ctx: click.Context, connections: int, transaction_age: timedelta) -> None:
     """Check everything that delivery rests on, and say what to do."""
     shell = ctx.ensure_object(Shell)
     with shell.database() as database, database.connect() as connection:
-        patient = Patient(database, shell.lines(), connection, connections)
+        patient = Patient(
+            database, shell.lines(), connection, connections, transaction_age.total_seconds()
+        )
         found = _examine(shell, patient)
     for checkup in shell.checkups():
         why, fix = checkup.examine()
@@ -76,7 +93,13 @@ def _report(shell: Shell, found: dict[str, Finding]) -> None:
         shell.out.json(
             {
                 "checks": [
-                    {"check": code, "status": each.status, "why": each.why, "fix": each.fix}
+                    {
+                        "check": code,
+                        "status": each.status,
+                        "why": each.why,
+                        "fix": each.fix,
+                        "figures": each.figures,
+                    }
                     for code, each in found.items()
                 ],
                 "ok": counts[Status.OK],

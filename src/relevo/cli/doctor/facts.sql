@@ -1,14 +1,13 @@
 -- What the server's catalogue says about what delivery rests on. Only catalogues are read.
 
 -- name: read_server
--- The server and the session: version, standby, isolation, read-only, autovacuum, clock.
+-- The server and the session: version, standby, isolation, read-only, clock.
 SELECT
     current_setting('server_version'),
     current_setting('server_version_num')::integer,
     pg_catalog.pg_is_in_recovery(),
     current_setting('default_transaction_isolation'),
     current_setting('default_transaction_read_only')::boolean,
-    current_setting('autovacuum')::boolean,
     extract(epoch FROM pg_catalog.clock_timestamp())::float8;
 
 -- name: read_session
@@ -71,14 +70,77 @@ SELECT
     (SELECT r.rolconnlimit FROM pg_catalog.pg_roles AS r WHERE r.rolname = session_user),
     (SELECT d.datconnlimit FROM pg_catalog.pg_database AS d WHERE d.datname = pg_catalog.current_database());
 
--- name: read_dead_rows
--- How many rows of the jobs table are alive, and how many wait for autovacuum.
+-- name: read_autovacuum
+-- Whether autovacuum is on, whether it can count, and how often it looks, in seconds.
 SELECT
-    s.n_live_tup,
-    s.n_dead_tup
-FROM pg_catalog.pg_stat_all_tables AS s
-WHERE s.schemaname = 'relevo'
-  AND s.relname = 'jobs';
+    current_setting('autovacuum')::boolean,
+    current_setting('track_counts')::boolean,
+    extract(epoch FROM current_setting('autovacuum_naptime')::interval)::integer;
+
+-- name: list_dead_rows
+-- How many rows of each table of the engine are alive and how many dead, and whether autovacuum leaves it out.
+SELECT
+    c.relname::text,
+    pg_catalog.pg_stat_get_live_tuples(c.oid),
+    pg_catalog.pg_stat_get_dead_tuples(c.oid),
+    EXISTS (
+        SELECT
+        FROM pg_catalog.unnest(c.reloptions) AS o (said)
+        WHERE o.said ~* '^autovacuum_enabled=(f|of|n|0)'
+    )
+FROM pg_catalog.pg_class AS c
+JOIN pg_catalog.pg_namespace AS n
+    ON n.oid = c.relnamespace
+WHERE n.nspname = 'relevo'
+  AND c.relkind = 'r'
+ORDER BY c.relname;
+
+-- name: list_holders
+-- Who keeps dead rows of this database from being removed, the oldest first: sessions, prepared
+-- transactions, and replication slots. Times of other users' sessions are NULL without pg_read_all_stats.
+SELECT
+    h.kind,
+    h.name,
+    h.pid,
+    h.xmin_age,
+    h.seconds
+FROM (
+    SELECT
+        'session' AS kind,
+        coalesce(nullif(a.application_name, ''), a.usename::text, '') AS name,
+        a.pid,
+        greatest(pg_catalog.age(a.backend_xmin), pg_catalog.age(a.backend_xid)) AS xmin_age,
+        extract(epoch FROM pg_catalog.clock_timestamp() - a.xact_start)::float8 AS seconds
+    FROM pg_catalog.pg_stat_activity AS a
+    -- A walsender belongs to no database: it holds the rows that a standby still reads.
+    WHERE (a.datname = pg_catalog.current_database() OR a.backend_type = 'walsender')
+      AND a.backend_type IS DISTINCT FROM 'autovacuum worker'
+      AND a.pid <> pg_catalog.pg_backend_pid()
+      AND NOT EXISTS (
+          SELECT
+          FROM pg_catalog.pg_stat_progress_vacuum AS v
+          WHERE v.pid = a.pid
+      )
+    UNION ALL
+    SELECT
+        'prepared',
+        p.gid,
+        NULL,
+        pg_catalog.age(p.transaction),
+        extract(epoch FROM pg_catalog.clock_timestamp() - p.prepared)::float8
+    FROM pg_catalog.pg_prepared_xacts AS p
+    WHERE p.database = pg_catalog.current_database()
+    UNION ALL
+    SELECT
+        CASE WHEN s.active THEN 'slot' ELSE 'stale slot' END,
+        s.slot_name::text,
+        s.active_pid,
+        pg_catalog.age(s.xmin),
+        NULL
+    FROM pg_catalog.pg_replication_slots AS s
+) AS h
+WHERE h.xmin_age IS NOT NULL
+ORDER BY h.xmin_age DESC;
 
 -- name: read_oldest_transaction
 -- The session of this database that has been idle inside a transaction for the longest time.

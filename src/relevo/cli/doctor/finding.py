@@ -1,7 +1,7 @@
 """What one check found, in words for the reader and codes for scripts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, TypeAlias
 
@@ -33,11 +33,13 @@ class Finding:
         status: How it ended.
         why: What was found, in the reader's language.
         fix: What to do about it; None where there is nothing to do.
+        figures: What was counted, for monitoring; English keys.
     """
 
     status: Status
     why: str
     fix: str | None = None
+    figures: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,14 @@ class Patient:
         lines: The lines of migrations of this installation.
         connection: A session of the login's own.
         needs: How many connections one worker opens at most.
+        patience: How many seconds a transaction may take before it is told of.
     """
 
     database: Database
     lines: Sequence[Line]
     connection: Connection
     needs: int
+    patience: float
 
     @property
     def schemas(self) -> list[str]:
@@ -79,14 +83,14 @@ class Check:
     needs_schema: bool = True
 
 
-def ok(why: str) -> Finding:
+def ok(why: str, figures: Mapping[str, object] | None = None) -> Finding:
     """Answer that all is well."""
-    return Finding(Status.OK, why)
+    return Finding(Status.OK, why, figures=figures or {})
 
 
-def warn(why: str, fix: str) -> Finding:
+def warn(why: str, fix: str, figures: Mapping[str, object] | None = None) -> Finding:
     """Answer that something deserves a look."""
-    return Finding(Status.WARN, why, fix)
+    return Finding(Status.WARN, why, fix, figures or {})
 
 
 def fail(why: str, fix: str) -> Finding:

@@ -1,4 +1,4 @@
-"""Checks of the server: version, clock, isolation, connections, what holds vacuum up."""
+"""Checks of the server: version, clock, isolation, connections, sessions that idle."""
 
 import time
 from typing import Final
@@ -9,7 +9,6 @@ from relevo.db.migrate.session import OLDEST_SERVER
 
 CLOCK_APART: Final = 2.0
 IDLE_FOR: Final = 60.0
-DEAD_ROWS: Final = 100_000
 
 
 def _server(patient: Patient) -> Finding:
@@ -74,22 +73,6 @@ def _connections(patient: Patient) -> Finding:
     return ok(_("%(left)d of %(most)d connections are free; a worker may open %(needs)d") % values)
 
 
-def _autovacuum(patient: Patient) -> Finding:
-    if not first(patient.connection, "read_server")[5]:
-        return warn(
-            _("autovacuum is off, so the jobs table grows without bound"),
-            _("set autovacuum = on"),
-        )
-    rows = read(patient.connection, "read_dead_rows")
-    live, dead = rows[0] if rows else (0, 0)
-    if dead > DEAD_ROWS and dead > live:
-        return warn(
-            _("%(dead)d dead rows of relevo.jobs wait for autovacuum") % {"dead": dead},
-            _("end long transactions, or run VACUUM relevo.jobs"),
-        )
-    return ok(_("autovacuum is on and keeps up"))
-
-
 def _idle_transactions(patient: Patient) -> Finding:
     rows = read(patient.connection, "read_oldest_transaction")
     if rows and rows[0][1] > IDLE_FOR:
@@ -111,6 +94,5 @@ CHECKS: Final = (
     Check("isolation", "isolation", _isolation, needs_schema=False),
     Check("clock", "clock", _clock, needs_schema=False),
     Check("connections", "connections", _connections, needs_schema=False),
-    Check("autovacuum", "autovacuum", _autovacuum),
     Check("idle_transactions", "idle transactions", _idle_transactions, needs_schema=False),
 )
