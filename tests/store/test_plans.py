@@ -45,7 +45,7 @@ LANES = {
     "queue": QUEUE,
     "kinds": [KIND],
     "limit": 100,
-    "share": 100,
+    "shares": [100] * 4,
     "tenant_ids": [DEFAULT_TENANT] * 4,
     "lanes": [ZERO] * 4,
     "priorities": [0, 1, 2, 3],

@@ -51,8 +51,8 @@ def set_limit(
 
     Needs a transaction: on commit the limit holds for all workers, on roll-back nothing
     has changed. Commit at once: a limit that is new keeps all workers waiting until then, so
-    the server ends a transaction that idles for two seconds. Jobs that run go on, and count; where more of them run than are allowed
-    nothing starts until fewer do.
+    the server ends a transaction that idles for two seconds. Jobs that run go on, and
+    count; where more of them run than are allowed nothing starts until fewer do.
 
     Args:
         scope: What it is about.

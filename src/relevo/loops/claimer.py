@@ -25,7 +25,8 @@ from relevo.loops.signals import Signal
 from relevo.loops.supervise import Pulse
 from relevo.model import settlement
 from relevo.model.kind import Kind
-from relevo.model.ring import SWEEP_SHARE, Ring
+from relevo.model.pace import SWEEP_SHARE
+from relevo.model.ring import Ring
 
 _LOG: Final = logging.getLogger("relevo.worker")
 

@@ -5,8 +5,12 @@ what nobody has remembered; the round goes over remembered lanes and begins in e
 behind the floor, the place that the last claim reached. Dead index entries pile up before
 the floor where a long transaction pins them, and so do jobs that this worker cannot run:
 the round never reads them, and the sweep is rare enough to be allowed to.
+
+A walk is made of steps, each one sweep that begins where the last one was full. A tenant
+that fills a step alone waits for the others before its next lanes are met.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,14 +19,9 @@ from uuid import UUID
 
 from relevo.model.ids import NO_LANE
 from relevo.model.job import ClaimedJob
+from relevo.model.pace import LOOK_EVERY, LOOK_SOON, SWEEP_EVERY, Pace, RareLook
 
 PRIORITIES: Final = (0, 1, 2, 3)
-
-SWEEP_EVERY: Final = 1.0
-"""At most so many seconds a job may wait behind a floor, or in a lane nobody remembers."""
-
-SWEEP_SHARE: Final = 20.0
-"""A sweep rests for so many times its own cost, so that sweeps take a twentieth of the time."""
 
 LANES_A_ROUND: Final = 32
 DRY_LANES: Final = 16
@@ -30,16 +29,16 @@ LIMITED_LANES: Final = 128
 KEPT_LANES: Final = 1024
 """Under limits many lanes are known and few may give at a time, so more are looked at."""
 
-LOOK_EVERY: Final = 5.0
-LOOK_SOON: Final = 1.0
-"""How often a worker asks whether there are limits: soon when work that flowed ends."""
 REVERSE_EVERY: Final = 10
 """Every tenth claim takes the priorities in reverse, so that none starves."""
 
 _BEFORE_ALL: Final = (datetime(1, 1, 1, tzinfo=UTC), 0)
+_LAST_LANE: Final = UUID(int=2**128 - 1)
 
 Lane = tuple[UUID, UUID]
 Place = tuple[datetime, int]
+
+_START: Final = (NO_LANE, NO_LANE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +47,12 @@ class Round:
 
     Attributes:
         probes: Tenant, lane, priority and floor of each.
-        share: At most so many jobs from one probe.
+        shares: At most so many jobs from each lane.
         kinds: The kind of each lane; None where it has all kinds that have no lane of their own.
     """
 
     probes: tuple[tuple[Lane, int, Place], ...]
-    share: int
+    shares: tuple[int, ...]
     kinds: tuple[str | None, ...] = ()
 
     @property
@@ -71,20 +70,24 @@ class Ring:
         is_limited: Whether something limits what may start from this queue, as far as known.
     """
 
-    cursor: Lane = (NO_LANE, NO_LANE)
+    cursor: Lane = _START
     is_limited: bool = False
     _lanes: dict[Lane, bool] = field(default_factory=dict)
     _floors: dict[tuple[Lane, int], Place] = field(default_factory=dict)
+    _kinds: dict[Lane, str | None] = field(default_factory=dict)
+    _unfinished: dict[UUID, UUID] = field(default_factory=dict)
     _clock: datetime = _BEFORE_ALL[0]
     _claims: int = 0
-    _swept_at: float = float("-inf")
-    _sweep_cost: float = 0.0
-    _kinds: dict[Lane, str | None] = field(default_factory=dict)
-    _looked_at: float = float("-inf")
-    _gave: bool = False
     _is_short: bool = False
-    _moved_at: float = float("-inf")
-    _move_cost: float = 0.0
+    _gave: bool = False
+    _pace: Pace = field(default_factory=Pace)
+    _look: RareLook = field(default_factory=RareLook)
+    _move: RareLook = field(default_factory=RareLook)
+
+    @property
+    def is_walking(self) -> bool:
+        """Whether the walk has yet to meet some lanes."""
+        return self.cursor != _START
 
     def priorities(self) -> Sequence[int]:
         """Answer the order of priorities for the next claim."""
@@ -93,18 +96,21 @@ class Ring:
 
     def sweep_in(self, now: float) -> float:
         """Answer in how many seconds the next sweep may begin, by a monotonic clock."""
-        rest = self._sweep_cost * SWEEP_SHARE
-        if any(self._lanes.values()) and not (self.is_limited and self._is_short):
-            rest = max(rest, SWEEP_EVERY)
-        return max(0.0, self._swept_at + rest - now)
+        gives = any(self._lanes.values())
+        if self.is_walking:
+            return self._pace.next_step_in(now, gives=gives)
+        # Under limits more lanes may have work than are remembered: a short claim looks sooner.
+        return self._pace.next_walk_in(
+            now, gives=gives and not (self.is_limited and self._is_short)
+        )
 
     def has_swept_since(self, moment: float) -> bool:
-        """Say whether a sweep began after the moment: what it did not find was not there."""
-        return self._swept_at - self._sweep_cost >= moment
+        """Say whether a whole walk began after the moment: what it did not find was not there."""
+        return not self.is_walking and self._pace.has_begun_since(moment)
 
     def rest(self) -> None:
-        """Let the next sweep be due, as if a second had gone by."""
-        self._swept_at = float("-inf")
+        """Let the next sweep be due, as if its rest were over."""
+        self._pace.rest()
 
     def begin_round(self, limit: int) -> Round | None:
         """Answer the next claim from remembered lanes, or None where none is remembered."""
@@ -117,37 +123,65 @@ class Ring:
             for lane in lanes
             for priority in priorities
         )
-        # No lane takes all slots while others wait; few lanes share them all. Under limits
-        # most of the lanes that are known may be waiting for a permit.
-        giving = sum(self._lanes[lane] for lane in lanes) if self.is_limited else len(lanes)
-        kinds = tuple(self._kinds.get(lane) for lane in lanes)
-        return Round(probes, -(-limit // max(1, giving)), kinds)
+        return Round(probes, self._shares(lanes, limit), tuple(map(self._kinds.get, lanes)))
 
-    def end_round(self, begun: Round, limit: int, found: Sequence[ClaimedJob]) -> None:
-        """Remember what a round found: lanes that gave go to the end, dry ones are forgotten."""
-        gave = self._note(found)
-        # Under limits more lanes may have work than are remembered: look sooner.
+    def _shares(self, lanes: Sequence[Lane], limit: int) -> tuple[int, ...]:
+        """Part the slots between the tenants, and what a tenant gets between its lanes.
+
+        Lanes that gave nothing last time are not counted: the others would leave slots empty.
+        """
+        giving = Counter(tenant_id for tenant_id, lane in lanes if self._lanes[tenant_id, lane])
+        each = -(-limit // max(1, len(giving)))
+        return tuple(-(-each // max(1, giving[tenant_id])) for tenant_id, _ in lanes)
+
+    def end_round(
+        self, begun: Round, limit: int, found: Sequence[ClaimedJob], cost: float = 0.0
+    ) -> None:
+        """Remember what a round found: lanes that gave go to the end, dry ones are forgotten.
+
+        Args:
+            begun: The round.
+            limit: How many jobs were asked for.
+            found: What it claimed.
+            cost: What it cost, in seconds.
+        """
+        self._pace.end_round(cost, len(found))
+        counts = self._note(found)
         self._is_short = len(found) < limit
         # A full claim may have stopped before it came to the last lanes: their turn is next.
-        probed = begun.lanes if len(found) < limit else ()
-        for lane in probed:
-            if lane not in gave and self._lanes.pop(lane, None) is not None:
-                self._lanes[lane] = False
+        if self._is_short:
+            for lane, share in zip(begun.lanes, begun.shares, strict=True):
+                if lane in counts:
+                    # It gave all that it had.
+                    self._lanes[lane] = counts[lane] >= share
+                elif self._lanes.pop(lane, None) is not None:
+                    self._lanes[lane] = False
         self._forget_dry()
 
-    def end_sweep(self, limit: int, found: Sequence[ClaimedJob], now: float, cost: float) -> None:
-        """Remember what a sweep found, when it ended, and what it cost in seconds."""
-        self._note(found)
-        self._swept_at, self._sweep_cost = now, cost
-        full = len(found) >= limit
-        self.cursor = (
-            max((job.tenant_id, job.lane) for job in found) if full else (NO_LANE, NO_LANE)
-        )
+    def end_sweep(
+        self, limit: int, found: Sequence[ClaimedJob], now: float, cost: float, share: int = 1
+    ) -> None:
+        """Remember what a sweep found, and where the next one goes on.
+
+        Args:
+            limit: How many jobs were asked for.
+            found: What it claimed.
+            now: When it ended, by a monotonic clock.
+            cost: What it cost, in seconds.
+            share: At most so many of a lane were asked for.
+        """
+        counts = self._note(found)
+        self._pace.end_step(now, cost, len(found), is_first=not self.is_walking)
+        last = max(counts, default=_START) if len(found) >= limit else None
+        for lane, count in counts.items():
+            # It gave all that it had; the lane at which the limit was reached may have more.
+            self._lanes[lane] = count >= share or lane == last
+        self._go_on(counts, last)
 
     def end_walk(
         self, found: Sequence[tuple[Lane, str | None]], most: int, now: float, cost: float
     ) -> None:
-        """Remember the lanes that a walk found, the sweep of a queue under limits.
+        """Remember the lanes that a step found, in the sweep of a queue under limits.
 
         What is due there may lie behind a floor, so the next round begins at the oldest row.
 
@@ -155,51 +189,65 @@ class Ring:
             found: The lanes in order, each with its kind.
             most: How many were asked for.
             now: When it ended, by a monotonic clock.
-            cost: What it cost, with the claim that followed, in seconds.
+            cost: What it cost, in seconds.
         """
         for lane, kind in found:
             self._lanes[lane] = True
             self._kinds[lane] = kind
             for priority in PRIORITIES:
                 self._floors.pop((lane, priority), None)
-        self._swept_at, self._sweep_cost = now, cost
-        self.cursor = found[-1][0] if len(found) >= most else (NO_LANE, NO_LANE)
+        self._pace.end_step(now, cost, len(found), is_first=not self.is_walking)
+        self._go_on([lane for lane, _ in found], found[-1][0] if len(found) >= most else None)
+
+    def _go_on(self, met: Iterable[Lane], last: Lane | None) -> None:
+        """Set the cursor: behind the last lane of a full step, or where a tenant was left."""
+        if last is not None:
+            tenant_id, lane = last
+            lanes = sum(1 for one, _ in met if one == tenant_id)
+            if lanes > 1:
+                self._unfinished[tenant_id] = lane
+            self.cursor = (tenant_id, _LAST_LANE if lanes > 1 else lane)
+        elif self._unfinished:
+            self.cursor = self._unfinished.popitem()
+        else:
+            self.cursor = _START
 
     def add_cost(self, now: float, cost: float) -> None:
         """Count what followed the last sweep as its cost: a claim from the oldest rows."""
-        self._swept_at = now
-        self._sweep_cost += cost
+        self._pace.add_cost(now, cost)
 
     def tenants(self) -> list[UUID]:
         """Answer whose lanes without a key are known."""
         return [tenant_id for tenant_id, lane in self._lanes if lane == NO_LANE]
 
-    def move_in(self, now: float) -> float:
-        """Answer in how many seconds jobs may be given their lanes again."""
-        return max(0.0, self._moved_at + max(SWEEP_EVERY, self._move_cost * SWEEP_SHARE) - now)
+    def is_move_due(self, now: float) -> bool:
+        """Say whether jobs may be given their lanes again."""
+        return self._move.is_due(now, SWEEP_EVERY)
 
     def end_move(self, now: float, cost: float) -> None:
         """Remember when jobs were last given their lanes, and what it cost in seconds."""
-        self._moved_at, self._move_cost = now, cost
+        self._move.end(now, cost)
 
     def is_look_due(self, now: float) -> bool:
         """Say whether it is time to ask whether there are limits."""
-        return now - self._looked_at >= (LOOK_SOON if self._gave else LOOK_EVERY)
+        return self._look.is_due(now, LOOK_SOON if self._gave else LOOK_EVERY)
 
     def end_look(self, now: float, *, is_limited: bool) -> None:
         """Remember whether there are limits."""
-        self._looked_at, self._gave = now, False
+        self._look.end(now)
+        self._gave = False
         self.is_limited = is_limited
 
-    def _note(self, found: Iterable[ClaimedJob]) -> set[Lane]:
-        gave: set[Lane] = set()
+    def _note(self, found: Iterable[ClaimedJob]) -> Counter[Lane]:
+        """Put the lanes that gave at the end, raise their floors, and count what each gave."""
+        gave: Counter[Lane] = Counter()
         for job in found:
             if job.started_at < self._clock:
                 # The database's clock went back: what is due now may lie before every floor.
                 self._floors.clear()
             self._clock = job.started_at
             lane = (job.tenant_id, job.lane)
-            gave.add(lane)
+            gave[lane] += 1
             self._kinds[lane] = None if job.lane == NO_LANE else job.kind
             key, place = (lane, job.priority), (job.available_at, job.id)
             self._floors[key] = max(place, self._floors.get(key, place))

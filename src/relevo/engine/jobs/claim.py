@@ -55,8 +55,9 @@ def _claim_known(
         return (yield from _claim_limited(worker, queue, kinds, limit, ring))
     found: list[ClaimedJob] = []
     if not ring.sweep_in(time.monotonic()):
+        goes_on = ring.is_walking
         found = yield from _sweep(worker, queue, kinds, limit, ring)
-        if not found:
+        if not found and not goes_on:
             return []
     if len(found) < limit:
         found = found + (yield from _round(worker, queue, kinds, limit - len(found), ring))
@@ -74,7 +75,7 @@ def _claim_limited(
         return []
     round_at = time.monotonic()
     found = yield from claim_rows.claim_limited(worker, queue, kinds, limit=limit, begun=begun)
-    ring.end_round(begun, limit, found)
+    ring.end_round(begun, limit, found, time.monotonic() - round_at)
     if walks:
         # What the claim found from the oldest rows was worth its time.
         now = time.monotonic()
@@ -89,7 +90,7 @@ def _walk(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[None]:
     )
     now = time.monotonic()
     ring.end_walk(lanes, LIMITED_LANES, now, now - begun_at)
-    if not ring.move_in(now) and (tenants := ring.tenants()):
+    if ring.is_move_due(now) and (tenants := ring.tenants()):
         yield from claim_rows.move_to_lanes(queue, tenants, MOVED_AT_ONCE)
         ring.end_move(time.monotonic(), time.monotonic() - now)
 
@@ -100,8 +101,9 @@ def _round(
     begun = ring.begin_round(limit)
     if begun is None:
         return []
+    begun_at = time.monotonic()
     found = yield from claim_rows.claim_lanes(worker, queue, kinds, limit=limit, begun=begun)
-    ring.end_round(begun, limit, found)
+    ring.end_round(begun, limit, found, time.monotonic() - begun_at)
     return found
 
 
@@ -109,16 +111,17 @@ def _sweep(
     worker: int, queue: str, kinds: Sequence[str], limit: int, ring: Ring
 ) -> Operation[list[ClaimedJob]]:
     begun_at = time.monotonic()
+    # A part of the slots for each lane, so that one sweep meets several.
+    share = max(1, limit // 8)
     found = yield from claim_rows.claim_jobs(
         worker,
         queue,
         kinds,
         limit=limit,
-        # A part of the slots for each lane, so that one sweep meets several.
-        share=max(1, limit // 8),
+        share=share,
         after=ring.cursor,
         priorities=ring.priorities(),
     )
     now = time.monotonic()
-    ring.end_sweep(limit, found, now, now - begun_at)
+    ring.end_sweep(limit, found, now, now - begun_at, share)
     return found

@@ -163,8 +163,9 @@ WITH picked AS MATERIALIZED (
         %(lanes)s::uuid[],
         %(priorities)s::smallint[],
         %(floors)s::timestamptz[],
-        %(floor_ids)s::bigint[]
-    ) AS probe (tenant_id, lane, priority, floor, floor_id)
+        %(floor_ids)s::bigint[],
+        %(shares)s::integer[]
+    ) AS probe (tenant_id, lane, priority, floor, floor_id, share)
     CROSS JOIN LATERAL (
         SELECT j.ctid AS place
         FROM relevo.jobs AS j
@@ -192,7 +193,7 @@ WITH picked AS MATERIALIZED (
         ORDER BY
             j.available_at,
             j.id
-        LIMIT %(share)s::integer
+        LIMIT probe.share
         FOR UPDATE SKIP LOCKED
     ) AS due
     -- A tenant that rests is passed by.
@@ -441,12 +442,14 @@ lane AS MATERIALIZED (
         u.tenant_id,
         u.lane,
         u.kind,
+        u.share,
         u.place
     FROM unnest(
         %(tenant_ids)s::uuid[],
         %(lanes)s::uuid[],
-        %(lane_kinds)s::text[]
-    ) WITH ORDINALITY AS u (tenant_id, lane, kind, place)
+        %(lane_kinds)s::text[],
+        %(shares)s::integer[]
+    ) WITH ORDINALITY AS u (tenant_id, lane, kind, share, place)
     WHERE NOT EXISTS (
         SELECT
         FROM relevo.pauses AS p
@@ -478,6 +481,7 @@ meeting AS MATERIALIZED (
             l.tenant_id,
             l.lane,
             l.kind,
+            l.share,
             r.id,
             r.measure,
             r.most,
@@ -654,7 +658,7 @@ opened AS MATERIALIZED (
         array_agg(m.gate) FILTER (WHERE m.gate IS NOT NULL) AS gates,
         array_agg(m.gate) FILTER (WHERE m.measure <> 'order') AS other_gates,
         array_agg(m.id) FILTER (WHERE m.measure = 'order') AS orders,
-        least(%(share)s::integer, min((SELECT door.frees FROM door)[m.gate])) AS most,
+        least(m.share, min((SELECT door.frees FROM door)[m.gate])) AS most,
         CASE
             WHEN m.kind IS NOT NULL THEN ARRAY[m.kind]
             -- Kinds under limits of their own are claimed from lanes of their own.
@@ -681,7 +685,8 @@ opened AS MATERIALIZED (
         m.place,
         m.tenant_id,
         m.lane,
-        m.kind
+        m.kind,
+        m.share
 ),
 -- Where the order counts: a job that waited for its retry comes before all others of its lane.
 again AS MATERIALIZED (

@@ -1,0 +1,88 @@
+"""When a worker may look beyond what it remembers: the pace of sweeps, and of rarer looks.
+
+What is rare enough may be dear. A sweep rests for so many times its own cost, so that all
+sweeps together take a twentieth of the time, whatever they have to read.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+SWEEP_EVERY: Final = 1.0
+"""At most so many seconds a job may wait behind a floor, or in a lane nobody remembers."""
+
+SWEEP_SHARE: Final = 20.0
+"""A sweep rests for so many times its own cost, so that sweeps take a twentieth of the time."""
+
+STEP_COST: Final = 4.0
+"""A step of a walk may cost so many times a round; for what it costs beyond that it rests."""
+
+LOOK_EVERY: Final = 5.0
+LOOK_SOON: Final = 1.0
+"""How often a worker asks whether there are limits: soon when work that flowed ends."""
+
+_NEVER: Final = float("-inf")
+
+
+@dataclass(slots=True)
+class Pace:
+    """When the walk over all lanes goes on, and when it begins anew. Times are monotonic."""
+
+    _walk_began: float = _NEVER
+    _stepped_at: float = _NEVER
+    _step_cost: float = 0.0
+    _allowed: float = 0.0
+    _job_cost: float = float("inf")
+
+    def next_step_in(self, now: float, *, gives: bool) -> float:
+        """Answer in how many seconds a walk under way may go on.
+
+        The lanes that it has yet to meet come first; a step that was dear lets rounds go on.
+        """
+        rest = max(0.0, self._step_cost - self._allowed) * SWEEP_SHARE if gives else 0.0
+        return max(0.0, self._stepped_at + rest - now)
+
+    def next_walk_in(self, now: float, *, gives: bool) -> float:
+        """Answer in how many seconds a new walk may begin."""
+        rest = self._step_cost * SWEEP_SHARE
+        return max(0.0, self._stepped_at + (max(rest, SWEEP_EVERY) if gives else rest) - now)
+
+    def has_begun_since(self, moment: float) -> bool:
+        """Say whether the last walk began after the moment."""
+        return self._walk_began >= moment
+
+    def end_step(self, now: float, cost: float, found: int, *, is_first: bool) -> None:
+        """Note a step of a walk: when it ended, its cost in seconds, and what it found."""
+        if is_first:
+            self._walk_began = now - cost
+        self._stepped_at, self._step_cost = now, cost
+        self._allowed = STEP_COST * self._job_cost * max(1, found)
+
+    def add_cost(self, now: float, cost: float) -> None:
+        """Count what followed a step as its cost: a claim from the oldest rows."""
+        self._stepped_at = now
+        self._step_cost += cost
+
+    def end_round(self, cost: float, found: int) -> None:
+        """Note what a job costs in a round."""
+        if found:
+            self._job_cost = cost / found
+
+    def rest(self) -> None:
+        """Let the next sweep be due, as if its rest were over."""
+        self._stepped_at = _NEVER
+
+
+@dataclass(slots=True)
+class RareLook:
+    """A look that is made now and then: not oftener than every so often, nor too dear."""
+
+    _at: float = _NEVER
+    _cost: float = 0.0
+
+    def is_due(self, now: float, every: float) -> bool:
+        """Say whether it is time again."""
+        return now - self._at >= max(every, self._cost * SWEEP_SHARE)
+
+    def end(self, now: float, cost: float = 0.0) -> None:
+        """Note when it was made, and its cost in seconds."""
+        self._at, self._cost = now, cost
