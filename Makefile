@@ -32,8 +32,8 @@ types: .venv/.dev ## Check types, strictly, twice
 layers: .venv/.dev ## Check that imports go down only
 	"$(BIN)/lint-imports" --no-cache
 
-bench: .venv/.dev ## Measure against raw SQL in the same run (ARGS="--people 10000")
-	"$(BIN)/python" benchmarks/activation.py $(ARGS)
+bench: .venv/.dev ## Measure beside raw SQL, with PEERS=1 beside other queues (ARGS="--rounds 1")
+	"$(BIN)/python" benchmarks/run.py $(ARGS)
 
 soak: .venv/.dev ## Run a mixed flow for an hour and judge what drifts (ARGS="--minutes 5")
 	"$(BIN)/python" benchmarks/soak.py $(ARGS)
