@@ -23,6 +23,7 @@ from relevo.engine.jobs.rescue import (
 from relevo.loops.settings import WorkerSettings
 from relevo.loops.supervise import Pulse
 from relevo.model.job import JobState
+from relevo.model.pace import RareLook
 
 _LOG: Final = logging.getLogger("relevo.worker")
 
@@ -38,7 +39,7 @@ class Rescuer:
         self, settings: WorkerSettings, connection: EngineConnection, kept_kinds: Sequence[str]
     ) -> None:
         self._kept_kinds = kept_kinds
-        self._queues = settings.queues
+        self._looks = {queue: RareLook() for queue in settings.queues}
         self._lease = settings.lease.total_seconds()
         self._connection = connection
         self._random = Random()  # noqa: S311 -- spreads the ticks, no secret
@@ -84,10 +85,19 @@ class Rescuer:
                 what,
                 extra={"tenant_id": str(job.tenant_id), "job_id": job.id, "queue": job.queue},
             )
-        for queue in self._queues:
-            for kind, jobs in (await self._connection.run(postpone_unserved(queue))).items():
-                self.postponed += jobs
-                _LOG.warning("no live worker serves kind %s: %s jobs put off", kind, jobs)
+        for queue, look in self._looks.items():
+            await self._postpone_unserved(queue, look)
+
+    async def _postpone_unserved(self, queue: str, look: RareLook) -> None:
+        begun_at = time.monotonic()
+        if not look.is_due(begun_at, 0.0):
+            return
+        postponed = await self._connection.run(postpone_unserved(queue))
+        now = time.monotonic()
+        look.end(now, now - begun_at)
+        for kind, jobs in postponed.items():
+            self.postponed += jobs
+            _LOG.warning("no live worker serves kind %s: %s jobs put off", kind, jobs)
 
     def _hold_off(self) -> None:
         self._hold_until = time.monotonic() + self._lease

@@ -93,12 +93,6 @@ def note_missing_workers() -> Operation[list[int]]:
     return [row[0] for row in rows]
 
 
-def forget_ended_workers(workers: Sequence[int]) -> Operation[None]:
-    """Remove ended sessions whose jobs have been taken back."""
-    params = {"workers": list(workers)}
-    yield Call(STATEMENTS["forget_ended_workers"], params, needs_transaction=True)
-
-
 def read_clock() -> Operation[tuple[float, float]]:
     """Answer the database's clock and for how long the server has been up, in seconds."""
     rows = yield Call(STATEMENTS["read_clock"])

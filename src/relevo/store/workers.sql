@@ -94,20 +94,6 @@ WHERE j.live
 ON CONFLICT DO NOTHING
 RETURNING id;
 
--- name: forget_ended_workers
--- Removes ended sessions whose jobs have all been taken back in this transaction; one whose
--- job was locked by somebody else stays for the next rescue.
-DELETE FROM relevo.ended_workers AS e
-WHERE e.id = ANY (%(workers)s::bigint[])
-  AND e.id <> ALL (
-      ARRAY (
-          SELECT j.worker
-          FROM relevo.jobs AS j
-          WHERE j.live
-            AND j.worker = ANY (%(workers)s::bigint[])
-      )
-  );
-
 -- name: read_clock
 -- The database's clock, and for how many seconds the server has been up.
 SELECT

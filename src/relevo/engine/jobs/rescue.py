@@ -61,7 +61,6 @@ def rescue_lost_jobs(kept_kinds: Sequence[str] = ()) -> Operation[list[RescuedJo
     if not ended:
         return []
     rows = yield from recover_rows.rescue_jobs(ended, DAYS_FAILED.total_seconds(), kept_kinds)
-    yield from workers.forget_ended_workers(ended)
     rescued = [RescuedJob(*row) for row in rows]
     for queue in sorted({job.queue for job in rescued if job.state is JobState.AVAILABLE}):
         yield from enqueue_rows.wake_workers(queue)

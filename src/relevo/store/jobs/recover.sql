@@ -1,17 +1,32 @@
 -- name: rescue_jobs
--- Takes back the jobs of sessions that have ended: one pass over the live jobs, the same bound as any failure.
-WITH held AS MATERIALIZED (
+-- Takes back the jobs of sessions that have ended, by the same bound as any failure, and forgets
+-- the sessions. It is one pass over the live jobs, however many sessions there are.
+WITH found AS MATERIALIZED (
     SELECT
         j.tenant_id,
         j.id,
+        j.worker
+    FROM relevo.jobs AS j
+    WHERE j.live
+      AND j.worker = ANY (%(workers)s::bigint[])
+),
+held AS MATERIALIZED (
+    SELECT
+        j.tenant_id,
+        j.id,
+        j.worker,
         CASE
             WHEN j.cancel_requested_at IS NOT NULL THEN 'cancelled'
             WHEN j.attempt - j.excused >= j.max_attempts THEN 'failed'
             ELSE 'available'
         END AS state
-    FROM relevo.jobs AS j
-    WHERE j.live
-      AND j.worker = ANY (%(workers)s::bigint[])
+    FROM found AS f
+    -- An array of one for the plan's sake, as in complete_jobs.
+    JOIN relevo.jobs AS j
+        ON j.tenant_id = ANY (ARRAY[f.tenant_id])
+       AND j.id = f.id
+    -- That it is live goes without saying; said, the plan of an empty table would take the claim's index.
+    WHERE j.worker = f.worker
     -- A row that somebody holds (a transaction that its dead handler left open) keeps its
     -- session noted for the next rescue; it must not hold up all the others.
     FOR UPDATE OF j SKIP LOCKED
@@ -67,6 +82,29 @@ history AS (
     FROM lost AS l
     -- As in settle_jobs: one such row must not keep all the others from being rescued.
     ON CONFLICT DO NOTHING
+),
+-- Nobody claims for a session that has ended, so those of which every job was taken back are done.
+forgotten AS (
+    DELETE FROM relevo.ended_workers AS e
+    WHERE e.id = ANY (%(workers)s::bigint[])
+      AND e.id <> ALL (
+          ARRAY (
+              SELECT w.worker
+              FROM (
+                  SELECT
+                      found.worker,
+                      1 AS jobs
+                  FROM found
+                  UNION ALL
+                  SELECT
+                      held.worker,
+                      -1
+                  FROM held
+              ) AS w
+              GROUP BY w.worker
+              HAVING sum(w.jobs) > 0
+          )
+      )
 )
 SELECT
     l.tenant_id,
@@ -78,28 +116,66 @@ FROM lost AS l;
 
 -- name: postpone_unserved_jobs
 -- Puts off due jobs at the head of a queue whose kind no live worker of that queue serves.
-WITH serving AS MATERIALIZED (
+WITH RECURSIVE serving AS MATERIALIZED (
     SELECT w.kinds
     FROM relevo.workers AS w
     WHERE w.expires_at > clock_timestamp()
       AND %(queue)s::text = ANY (w.queues)
 ),
-head AS MATERIALIZED (
+walk AS (
+    (
+        SELECT
+            j.tenant_id,
+            j.lane
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.live
+        ORDER BY
+            j.tenant_id,
+            j.lane
+        LIMIT 1
+    )
+    UNION ALL
     SELECT
-        j.ctid AS place,
-        j.kind
-    FROM relevo.jobs AS j
-    WHERE j.queue = %(queue)s::text
-      AND j.live
-      AND j.available_at <= now()
-      AND j.worker IS NULL
-    ORDER BY
-        j.queue,
-        j.tenant_id,
-        j.lane,
-        j.priority,
-        j.available_at,
-        j.id
+        n.tenant_id,
+        n.lane
+    FROM walk
+    CROSS JOIN LATERAL (
+        SELECT
+            j.tenant_id,
+            j.lane
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.live
+          AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
+        ORDER BY
+            j.tenant_id,
+            j.lane
+        LIMIT 1
+    ) AS n
+),
+-- Lane by lane and priority by priority, so that what is due later is never read.
+head AS MATERIALIZED (
+    SELECT due.*
+    FROM walk
+    CROSS JOIN unnest(ARRAY[0, 1, 2, 3]::smallint[]) AS p (priority)
+    CROSS JOIN LATERAL (
+        SELECT
+            j.ctid AS place,
+            j.kind
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.tenant_id = walk.tenant_id
+          AND j.lane = walk.lane
+          AND j.priority = p.priority
+          AND j.live
+          AND j.available_at <= now()
+          AND j.worker IS NULL
+        ORDER BY
+            j.available_at,
+            j.id
+        LIMIT %(limit)s::integer
+    ) AS due
     LIMIT %(limit)s::integer
 ),
 -- Only what is put off is locked: a claim that met a locked head would find nothing due.
