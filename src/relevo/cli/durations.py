@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from relevo.cli.language import gettext as _
+from relevo.model.options import MAX_DURATION
 
 _WRITTEN: Final = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>ms|s|m|h)?")
 _SECONDS: Final = {"ms": 0.001, None: 1, "s": 1, "m": 60, "h": 3600}
@@ -42,7 +43,8 @@ class Duration(click.ParamType[timedelta]):
         match = _WRITTEN.fullmatch(str(value).strip().lower())
         if match:
             seconds = float(match["number"]) * _SECONDS[match["unit"]]
-            if seconds > 0 or self.zero:
+            # Beyond a hundred years neither Python nor PostgreSQL can add it to a date.
+            if (seconds > 0 or self.zero) and seconds <= MAX_DURATION.total_seconds():
                 return timedelta(seconds=seconds)
         return self.fail(
             _("%(value)r is no duration; write it like 30s, 500ms, 2m or 1h") % {"value": value},
