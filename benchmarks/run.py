@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -47,6 +48,8 @@ def main() -> None:
     if sys.argv[1:2] == ["show"]:
         show(read_lines(map(Path, sys.argv[2:])))
         return
+    # As Ctrl-C does: an embedded server and the databases of a round are not left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options = _read_options()
     results = Results(options.out)
     chosen = _install(_choose(options), options.cache, results)

@@ -20,6 +20,9 @@ LOOK: Final = 0.003
 WARM: Final = 10
 """So many spaced jobs come first and do not count."""
 
+RESTS: Final = 4
+"""Before a watch a worker rests so many times longer than before jobs are added to it."""
+
 MICRO: Final = 1e6
 PERCENT: Final = 100
 
@@ -96,11 +99,14 @@ class Visit:
                 measure = "drain"
                 if added:
                     self._drain(added, producer.about["left"])
-                measure = "idle"
-                if self._sizes.spaced or self._sizes.idle:
-                    self._watch_idle(producer)
+                measure = "latency"
+                if self._sizes.spaced:
+                    self._start_spaced(producer)
             finally:
                 producer.close()
+            measure = "idle"
+            if self._sizes.idle:
+                self._watch_idle()
         except DriverFailed as error:
             self._note({"measure": measure, "error": str(error)})
         finally:
@@ -176,29 +182,19 @@ class Visit:
             time.sleep(LOOK)
         return _count(connection, left)
 
-    def _watch_idle(self, producer: Producer) -> None:
-        sizes = self._sizes
-        worker = self._work()
+    def _start_spaced(self, producer: Producer) -> None:
+        """Add jobs to a worker that idles, and see how soon each starts."""
+        sizes, worker = self._sizes, self._work()
         try:
-            self._wait(worker, lambda: worker.board.is_ready, PATIENCE)
             time.sleep(sizes.rest)
-            if sizes.spaced:
-                self._start_spaced(producer, worker)
-            if sizes.idle:
-                self._vacuum()
-                time.sleep(sizes.rest)
-                self._watch(worker)
+            begun = sizes.single + sizes.jobs
+            numbers = range(begun, begun + WARM + sizes.spaced)
+            patience = sizes.gap * len(numbers)
+            returned = producer.tell("spaced", numbers, patience, gap=sizes.gap)
+            board = worker.board
+            self._wait(worker, lambda: all(map(board.started, numbers)), PATIENCE)
         finally:
             worker.close()
-
-    def _start_spaced(self, producer: Producer, worker: Worker) -> None:
-        sizes = self._sizes
-        begun = sizes.single + sizes.jobs
-        numbers = range(begun, begun + WARM + sizes.spaced)
-        patience = sizes.gap * len(numbers)
-        returned = producer.tell("spaced", numbers, patience, gap=sizes.gap)
-        board = worker.board
-        self._wait(worker, lambda: all(map(board.started, numbers)), PATIENCE)
         # A handler may start before the producer has the answer to its commit.
         waits = [
             1000 * max(0.0, board.started(number) - at)
@@ -207,36 +203,45 @@ class Visit:
         percents = {f"p{percent}": percentile(waits, percent) for percent in (50, 95, 99)}
         self._note({"measure": "latency", "jobs": len(waits), **percents})
 
-    def _vacuum(self) -> None:
-        """Do what autovacuum would do in the middle of the watch, and count for the worker."""
+    def _watch_idle(self) -> None:
+        """See what a worker costs that has nothing to do, when all else has come to rest."""
+        self._server.wait_for_users(self._database, 0)
         with psycopg.connect(self._dsn, autocommit=True) as connection:
+            # Autovacuum would do it in the middle of the watch, and count for the worker.
             connection.execute("VACUUM ANALYZE")
-
-    def _watch(self, worker: Worker) -> None:
-        before, cpu, begun = (
-            self._server.count(self._database),
-            cpu_of(worker.pids),
-            time.monotonic(),
-        )
-        time.sleep(self._sizes.idle)
-        worker.check()
-        seconds = time.monotonic() - begun
-        after = self._server.count(self._database)
-        figures = {
-            "seconds": seconds,
-            "worker_percent": PERCENT * (cpu_of(worker.pids) - cpu) / seconds,
-            "commits": (after.commits - before.commits) / seconds,
-            "wal": (after.wal - before.wal) / seconds,
-            "rss_mb": peak_memory_of(worker.pids),
-        }
+        worker = self._work()
+        try:
+            # Sessions that idle hand in what they have counted up to ten seconds later.
+            time.sleep(self._sizes.rest * RESTS)
+            before, cpu = self._server.count(self._database), cpu_of(worker.pids)
+            begun = time.monotonic()
+            time.sleep(self._sizes.idle)
+            worker.check()
+            seconds, after = time.monotonic() - begun, self._server.count(self._database)
+            figures = {
+                "seconds": seconds,
+                "worker_percent": PERCENT * (cpu_of(worker.pids) - cpu) / seconds,
+                "commits": (after.commits - before.commits) / seconds,
+                "wal": (after.wal - before.wal) / seconds,
+                "rss_mb": peak_memory_of(worker.pids),
+            }
+        finally:
+            worker.close()
         if before.cpu is not None and after.cpu is not None:
             figures["server_percent"] = PERCENT * (after.cpu - before.cpu) / seconds
         self._note({"measure": "idle", **figures})
 
     def _work(self) -> Worker:
+        """Start a worker, and wait until it looks for jobs."""
         sizes = self._sizes
         jobs = sizes.single + sizes.jobs + WARM + sizes.spaced
-        return Worker(self._drivers, self._dsn, self._board, jobs)
+        worker = Worker(self._drivers, self._dsn, self._board, jobs)
+        try:
+            self._wait(worker, lambda: worker.board.is_ready, PATIENCE)
+        except BaseException:
+            worker.close()
+            raise
+        return worker
 
     def _since(self, before: Counters, jobs: int) -> dict[str, float]:
         after = self._server.count(self._database)

@@ -18,7 +18,7 @@ PATIENCE = 120
 
 TINY = (
     *("--rounds", "1", "--jobs", "200", "--chunk", "100", "--single", "5"),
-    *("--spaced", "3", "--rest", "0.5", "--idle", "0.2", "--people", "0"),
+    *("--spaced", "3", "--rest", "0.2", "--idle", "0.2", "--people", "0"),
 )
 MEASURES = ["install", "single", "bulk", "drain", "latency", "idle"]
 
