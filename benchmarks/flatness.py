@@ -1,96 +1,183 @@
 """Does a job cost the same whatever else the table holds?
 
-A flow of claim and complete, a hundred jobs at a time, is measured on an empty table and
-then beside finished rows, rows of the future, kinds nobody serves and a snapshot held
-open. What counts is what does not jitter: buffers a job, and the backend's CPU a job.
+A flow of claim and complete, a hundred jobs at a time, is measured beside finished rows, rows
+of the future, kinds nobody serves, a snapshot held open, and jobs parked behind busy keys; each
+alone, then together. Every round runs the same flow on an empty table of the same server at
+once before it, so that the ratios do not see what else the machine does.
 """
 
 import argparse
-import os
+import shutil
 import statistics
-import tempfile
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import psycopg
+from measuring import (
+    DATA,
+    QUEUE,
+    SETTINGS,
+    Connection,
+    Statements,
+    a_database,
+    a_server,
+    as_worker,
+    cpu_of,
+    insert_in_steps,
+    vacuum,
+)
 from psycopg.conninfo import make_conninfo
 
+from relevo import Context, Relevo
 from relevo.db.drivers import run
-from relevo.db.dsn import ENGINE_SETTINGS, WORKER_ROLE, with_session
-from relevo.db.embedded import Embedded
-from relevo.db.migrate import ENGINE, migrate
 from relevo.engine.jobs.claim import claim
 from relevo.engine.jobs.session import open_session
 from relevo.engine.jobs.settle import settle
+from relevo.engine.limits import declare_limits
 from relevo.model.ids import DEFAULT_TENANT
 from relevo.model.ring import Ring
 from relevo.model.settlement import Action, Settlement
 
-TICK = os.sysconf("SC_CLK_TCK")
-SETTINGS = {
-    "shared_buffers": "2GB",
-    "max_wal_size": "8GB",
-    "shared_preload_libraries": "pg_stat_statements",
-    "autovacuum_naptime": "5s",
-    "synchronous_commit": "off",
-}
+NOOP: Final = "bench.noop"
+PARKED: Final = "bench.ordered"
+MOST: Final = 1.25
+DISK_A_ROW: Final = 800
+"""Bytes of disk that a row takes at most: half-full pages, six indexes, its WAL."""
 
-FINISHED = """
+DISK_SHARE: Final = 0.6
+
+app = Relevo()
+
+
+@app.job(PARKED, queue=QUEUE, ordered=True)
+async def ordered(ctx: Context) -> None:
+    """Wait behind the one that runs."""
+
+
+# What a week leaves behind: the pruner's index holds them as well.
+FINISHED: Final = """
 INSERT INTO relevo.jobs (
-    tenant_id, queue, kind, live, state, outcome, finished_at, attempt, payload, available_at,
-    created_at
+    tenant_id, queue, kind, live, state, outcome, attempt, payload,
+    available_at, created_at, started_at, finished_at, prune_at
 )
-SELECT %(tenant)s, 'bench', 'bench.noop', false, 'completed', 'completed',
-       now() - n * interval '1 ms', 1,
-       jsonb_build_object('i', n), now() - interval '1 day', now() - interval '1 day'
-FROM generate_series(1, %(count)s) AS n
+SELECT %(tenant)s, %(queue)s, %(kind)s, false, 'completed', 'completed', 1,
+       jsonb_build_object('i', n), t.at, t.at, t.at, t.at, t.at + interval '7 days'
+FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n
+CROSS JOIN LATERAL (SELECT now() - interval '7 days' + n * interval '20 ms' AS at) AS t
 """
-WAITING = """
+WAITING: Final = """
 INSERT INTO relevo.jobs (tenant_id, queue, kind, payload, available_at)
-SELECT %(tenant)s, 'bench', %(kind)s, jsonb_build_object('i', n), now() + %(due)s::interval
-FROM generate_series(1, %(count)s) AS n
+SELECT %(tenant)s, %(queue)s, %(kind)s, jsonb_build_object('i', n), now() + %(due)s::interval
+FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n
+"""
+BEHIND_KEYS: Final = """
+INSERT INTO relevo.jobs (tenant_id, queue, kind, payload, available_at, lane, lane_key)
+SELECT %(tenant)s, %(queue)s, %(kind)s, jsonb_build_object('i', n), now() - interval '1 day',
+       relevo.lane_of(%(kind)s, k.key), k.key
+FROM generate_series(%(first)s::bigint, %(last)s::bigint) AS n
+CROSS JOIN LATERAL (SELECT 'key ' || n %% %(keys)s AS key) AS k
+"""
+
+# Leaf pages of the claim's index, and those of them on which no entry leads to a live row.
+PAGES: Final = """
+WITH alive AS MATERIALIZED (SELECT j.ctid AS place FROM relevo.jobs AS j WHERE j.live),
+leaf AS (
+    SELECT n AS page, bool_or(a.place IS NOT NULL) AS is_live
+    FROM generate_series(1, pg_relation_size('relevo.jobs_claim') / 8192 - 1) AS n
+    CROSS JOIN LATERAL bt_page_stats('relevo.jobs_claim', n) AS s
+    CROSS JOIN LATERAL bt_page_items('relevo.jobs_claim', n) AS i
+    CROSS JOIN LATERAL unnest(coalesce(i.tids, ARRAY[i.htid])) AS t (place)
+    LEFT JOIN alive AS a ON a.place = t.place
+    WHERE s.type = 'l'
+    GROUP BY n
+)
+SELECT count(*), count(*) FILTER (WHERE NOT is_live)
+FROM leaf
 """
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """Something else that the table holds while the flow is measured."""
+    """Something else that the table holds while the flow is measured.
+
+    Attributes:
+        name: Its name.
+        finished: Rows that have ended.
+        future: Rows that are not due.
+        unserved: Due rows of a kind that the worker does not serve, older than the flow's.
+        parked: Due rows of a kind whose lanes are all busy.
+        is_pinned: Whether a snapshot is held open from before the flow on.
+        is_ordered: Whether the worker also serves a kind that runs in order.
+    """
 
     name: str
     finished: int = 0
     future: int = 0
     unserved: int = 0
-    pinned: bool = False
+    parked: int = 0
+    is_pinned: bool = False
+    is_ordered: bool = False
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one job cost the server."""
+    """What one job cost the server: buffers of its claim, microseconds of the backend."""
 
     buffers: float
     cpu: float
 
 
-def fill(connection: psycopg.Connection[tuple[object, ...]], scenario: Scenario) -> None:
-    """Put the other rows there, in steps that a server of this size takes easily."""
-    for begun in range(0, scenario.finished, 500_000):
-        count = min(500_000, scenario.finished - begun)
-        connection.execute(FINISHED, {"tenant": DEFAULT_TENANT, "count": count})
-        connection.commit()
-    others = [
-        ("bench.noop", "1 day", scenario.future),
-        ("bench.unserved", "-2 days", scenario.unserved),
-    ]
-    for kind, due, count in others:
-        if count:
-            params = {"tenant": DEFAULT_TENANT, "kind": kind, "due": due, "count": count}
-            connection.execute(WAITING, params)
-            connection.commit()
-    connection.autocommit = True
-    connection.execute("VACUUM ANALYZE relevo.jobs")
-    connection.autocommit = False
+def fill(dsn: str, scenario: Scenario, keys: int) -> None:
+    """Put the other rows there; the tenant is known to exist, so that nobody looks it up."""
+    with psycopg.connect(dsn) as owner:
+        owner.execute("SET session_replication_role = 'replica'")
+        common = {"tenant": DEFAULT_TENANT, "queue": QUEUE}
+        insert_in_steps(owner, FINISHED, scenario.finished, kind=NOOP, **common)
+        insert_in_steps(owner, WAITING, scenario.future, kind=NOOP, due="1 day", **common)
+        insert_in_steps(
+            owner, WAITING, scenario.unserved, kind="bench.unserved", due="-2 days", **common
+        )
+        insert_in_steps(owner, BEHIND_KEYS, scenario.parked, kind=PARKED, keys=keys, **common)
+        if scenario.is_ordered:
+            order(dsn, declared=True)
+        vacuum(owner)
+    if scenario.parked:
+        make_busy(dsn, keys)
+
+
+def order(dsn: str, *, declared: bool) -> None:
+    """Have the kind's lanes run one after the other, or not."""
+    with psycopg.connect(dsn) as owner:
+        if declared:
+            run(owner, declare_limits(app.registry.kinds()))
+        else:
+            owner.execute("DELETE FROM relevo.permits")
+            owner.execute("DELETE FROM relevo.limits")
+
+
+def make_busy(dsn: str, keys: int) -> None:
+    """Have another session run the first job of each lane for as long as all this takes."""
+    with psycopg.connect(as_worker(dsn), autocommit=True) as connection:
+        holder, ring, held = a_session(connection, [PARKED], keys), Ring(), 0
+        while held < keys:
+            found = run(connection, claim(holder, QUEUE, [PARKED], 500, ring))
+            held += len(found)
+            ring.rest()
+
+
+def a_session(connection: Connection, kinds: Sequence[str], concurrency: int) -> int:
+    """Open a session as a worker does."""
+    return run(
+        connection,
+        open_session(
+            "bench", queues=[QUEUE], kinds=kinds, concurrency=concurrency, version="0", lease=86400
+        ),
+    )
 
 
 @contextmanager
@@ -106,110 +193,167 @@ def held_snapshot(dsn: str, *, wanted: bool) -> Iterator[None]:
         connection.rollback()
 
 
-def cpu_of(pid: int) -> float:
-    """Answer the CPU seconds of one backend so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / TICK
-
-
-def flow(dsn: str, jobs: int, batch: int) -> Cost:
-    """Claim and complete the ready jobs, and answer what each cost."""
-    worker_dsn = with_session(dsn, role=WORKER_ROLE, settings=ENGINE_SETTINGS)
-    with psycopg.connect(worker_dsn, autocommit=True) as connection, psycopg.connect(dsn) as owner:
-        worker = run(
-            connection,
-            open_session(
-                "bench",
-                queues=["bench"],
-                kinds=["bench.noop"],
-                concurrency=batch,
-                version="0",
-                lease=3600,
-            ),
-        )
+def flow(dsn: str, jobs: int, batch: int, kinds: Sequence[str]) -> Cost:
+    """Enqueue, claim and complete so many jobs, and answer what each cost."""
+    with (
+        psycopg.connect(as_worker(dsn), autocommit=True) as connection,
+        psycopg.connect(dsn, autocommit=True) as owner,
+    ):
+        worker = a_session(connection, kinds, batch)
         owner.execute(
-            WAITING,
-            {"tenant": DEFAULT_TENANT, "kind": "bench.noop", "due": "-1 second", "count": jobs},
+            WAITING.encode(),
+            {
+                "tenant": DEFAULT_TENANT,
+                "queue": QUEUE,
+                "kind": NOOP,
+                "due": "-1 second",
+                "first": 1,
+                "last": jobs,
+            },
         )
-        owner.commit()
-        owner.execute("SELECT pg_stat_statements_reset()")
-        owner.commit()
-        ring = Ring()
-        pid = connection.info.backend_pid
-        begun, done = cpu_of(pid), 0
+        statements, ring, done = Statements(owner), Ring(), 0
+        statements.reset()
+        begun = cpu_of(connection.info.backend_pid)
         while done < jobs:
-            found = run(connection, claim(worker, "bench", ["bench.noop"], batch, ring))
-            assert found, f"{done} of {jobs}"
-            entries = [Settlement(j.tenant_id, j.id, j.attempt, Action.COMPLETED) for j in found]
-            run(connection, settle(worker, {}, entries))
-            done += len(found)
-        cpu = cpu_of(pid) - begun
-        row = owner.execute(
-            "SELECT sum(shared_blks_hit + shared_blks_read) FROM pg_stat_statements "
-            # The name in front of a statement is not kept; only the claim picks places.
-            "WHERE query LIKE '%%picked.place%%' AND query LIKE '%%UPDATE%%'"
-        ).fetchone()
+            found = run(connection, claim(worker, QUEUE, kinds, batch, ring))
+            if found:
+                entries = [
+                    Settlement(j.tenant_id, j.id, j.attempt, Action.COMPLETED) for j in found
+                ]
+                run(connection, settle(worker, {}, entries))
+                done += len(found)
+            else:
+                # As a worker does: what it remembers is dry, the rest waits for the next sweep.
+                time.sleep(max(0.001, ring.sweep_in(time.monotonic())))
+        cpu = cpu_of(connection.info.backend_pid) - begun
+        touched = statements.buffers(but="finished_at = clock_timestamp()")
+        return Cost(touched / jobs, cpu / jobs * 1e6)
+
+
+@dataclass
+class Bench:
+    """A server with an empty database beside the one that a scenario fills."""
+
+    server: str
+    jobs: int
+    batch: int
+    rounds: int
+    keys: int
+    base: str = ""
+    failed: int = 0
+
+    def measure(self, scenario: Scenario, *, goes_on: bool = False) -> None:
+        """Measure one scenario and print its line.
+
+        Args:
+            scenario: What else the table holds.
+            goes_on: Whether the finished rows of the scenario before are still there.
+        """
+        self.base = self.base or a_database(self.server, "flat_empty")
+        dsn = make_conninfo(self.server, dbname="flat")
+        if not goes_on:
+            dsn = a_database(self.server, "flat")
+        fill(dsn, replace(scenario, finished=0) if goes_on else scenario, self.keys)
+        kinds = [NOOP, PARKED] if scenario.is_ordered else [NOOP]
+        with held_snapshot(dsn, wanted=scenario.is_pinned):
+            pairs = [self._pair(dsn, scenario, kinds) for _ in range(self.rounds)]
+            leaves, dead = self._pages(dsn)
+        free, same, beside = (
+            Cost(
+                statistics.median(cost.buffers for cost in costs),
+                statistics.median(cost.cpu for cost in costs),
+            )
+            for costs in zip(*pairs, strict=True)
+        )
+        buffers = beside.buffers / same.buffers
+        cpu = statistics.median(after.cpu / before.cpu for _, before, after in pairs)
+        holds = buffers <= MOST and cpu <= MOST
+        self.failed += not holds
+        print(
+            f"{'ok  ' if holds else 'FAIL'} {scenario.name:10}"
+            f" buffers a job {beside.buffers:7.2f} ({buffers:5.2f} x)"
+            f"  CPU a job {beside.cpu:6.1f} us ({cpu:5.2f} x)"
+            f"  claim index {leaves:6} leaves, {dead:6} dead",
+            flush=True,
+        )
+        if scenario.is_ordered:
+            print(
+                f"     on the empty table: {same.buffers:.2f} buffers, {same.cpu:.1f} us with a"
+                f" kind in order, {free.buffers:.2f} and {free.cpu:.1f} without",
+                flush=True,
+            )
+
+    def _pair(self, dsn: str, scenario: Scenario, kinds: Sequence[str]) -> tuple[Cost, Cost, Cost]:
+        free = self._on_the_empty_table([NOOP])
+        same = free
+        if scenario.is_ordered:
+            order(self.base, declared=True)
+            same = self._on_the_empty_table(kinds)
+            order(self.base, declared=False)
+        return free, same, flow(dsn, self.jobs, self.batch, kinds)
+
+    def _on_the_empty_table(self, kinds: Sequence[str]) -> Cost:
+        with psycopg.connect(self.base, autocommit=True) as owner:
+            owner.execute("TRUNCATE relevo.jobs, relevo.attempts")
+        return flow(self.base, self.jobs, self.batch, kinds)
+
+    @staticmethod
+    def _pages(dsn: str) -> tuple[int, int]:
+        with psycopg.connect(dsn) as owner:
+            row = owner.execute(PAGES.encode()).fetchone()
         assert row is not None
-        return Cost(float(row[0]) / jobs, cpu / jobs * 1e6)
+        return int(str(row[0])), int(str(row[1]))
 
 
-def measure(server: str, scenario: Scenario, jobs: int, batch: int, rounds: int) -> Cost:
-    """Measure one scenario in a database of its own."""
-    with psycopg.connect(server, autocommit=True) as admin:
-        admin.execute("DROP DATABASE IF EXISTS flat WITH (FORCE)")
-        admin.execute("CREATE DATABASE flat")
-    dsn = make_conninfo(server, dbname="flat")
-    migrate(dsn, [ENGINE])
-    with psycopg.connect(dsn) as connection:
-        connection.execute("CREATE EXTENSION pg_stat_statements")
-        connection.commit()
-        fill(connection, scenario)
-    with held_snapshot(dsn, wanted=scenario.pinned):
-        costs = [flow(dsn, jobs, batch) for _ in range(rounds)]
-    return Cost(
-        statistics.median(cost.buffers for cost in costs),
-        statistics.median(cost.cpu for cost in costs),
-    )
+def within_the_disk(data: Path, finished: int) -> int:
+    """Answer how many finished rows the disk has room for, and say so where it is fewer."""
+    free = shutil.disk_usage(data).free
+    most = int(free * DISK_SHARE / DISK_A_ROW)
+    if finished > most:
+        print(f"{data} has {free / 2**30:.0f} GiB free: {most} finished rows, not {finished}")
+    return min(finished, most)
 
 
 def main() -> None:
-    """Print one line a scenario, with its ratios to the empty table of the same run."""
+    """Print one line a scenario; exit code 1 when one is not flat."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--finished", type=int, default=5_000_000)
     parser.add_argument("--future", type=int, default=1_000_000)
     parser.add_argument("--unserved", type=int, default=100_000)
+    parser.add_argument("--parked", type=int, default=1_000_000)
+    parser.add_argument("--keys", type=int, default=1000, help="busy keys that they wait behind")
     parser.add_argument("--jobs", type=int, default=20_000)
     parser.add_argument("--batch", type=int, default=100)
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--only", default="", help="names of scenarios, with commas")
+    parser.add_argument("--data", type=Path, default=DATA, help="where the server's data go")
     options = parser.parse_args()
-    finished, future, unserved = options.finished, options.future, options.unserved
+    finished = within_the_disk(options.data, options.finished)
+    others = {"future": options.future, "unserved": options.unserved, "parked": options.parked}
     scenarios = [
-        Scenario("empty"),
+        Scenario("nothing"),
+        Scenario("future", future=options.future),
+        Scenario("unserved", unserved=options.unserved),
+        Scenario("pinned", is_pinned=True),
+        Scenario("in order", is_ordered=True),
+        Scenario("parked", parked=options.parked, is_ordered=True),
         Scenario("finished", finished=finished),
-        Scenario("future", future=future),
-        Scenario("unserved", unserved=unserved),
-        Scenario("pinned", pinned=True),
-        Scenario("together", finished=finished, future=future, unserved=unserved, pinned=True),
-        Scenario("empty again"),
+        Scenario("together", finished=finished, is_pinned=True, is_ordered=True, **others),
     ]
-    base: Cost | None = None
-    with tempfile.TemporaryDirectory(prefix="relevo-bench-") as folder:
-        Path(folder).chmod(0o755)
-        with Embedded(Path(folder) / "pg", settings=SETTINGS) as embedded:
-            for scenario in scenarios:
-                if options.only and scenario.name not in ("empty", *options.only.split(",")):
-                    continue
-                cost = measure(
-                    embedded.dsn(), scenario, options.jobs, options.batch, options.rounds
-                )
-                base = base or cost
-                print(
-                    f"{scenario.name:12} claim buffers a job {cost.buffers:8.2f}"
-                    f" ({cost.buffers / base.buffers:6.2f} x)"
-                    f"   server CPU a job {cost.cpu:7.1f} us ({cost.cpu / base.cpu:6.2f} x)",
-                    flush=True,
-                )
+    wanted = [each for each in scenarios if each.name in (options.only or each.name).split(",")]
+    print(
+        f"{options.jobs} jobs by {options.batch}, {options.rounds} rounds; {finished} finished,"
+        f" {options.future} future, {options.unserved} unserved,"
+        f" {options.parked} parked behind {options.keys} keys"
+    )
+    with a_server(options.data, SETTINGS) as server:
+        bench = Bench(server.dsn(), options.jobs, options.batch, options.rounds, options.keys)
+        before = ""
+        for scenario in wanted:
+            goes_on = scenario.name == "together" and before == "finished"
+            bench.measure(scenario, goes_on=goes_on)
+            before = scenario.name
+    sys.exit(1 if bench.failed else 0)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 Buffers and CPU of one backend hardly move with the machine's other load; wall-clock does.
 """
 
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,7 +31,6 @@ SETTINGS: Final = {
     "synchronous_commit": "off",
 }
 
-_TICK: Final = os.sysconf("SC_CLK_TCK")
 _STEP: Final = 1_000_000
 
 
@@ -108,9 +106,8 @@ def vacuum(owner: Connection) -> None:
 
 
 def cpu_of(pid: int) -> float:
-    """Answer the CPU seconds of one process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
+    """Answer the CPU seconds of one process so far, to the nanosecond."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
 
 
 class Statements:
@@ -131,9 +128,10 @@ class Statements:
         """Answer how often statements with such a text were run."""
         return int(self._sum("calls", containing))
 
-    def buffers(self, containing: str = "relevo.") -> int:
-        """Answer how many buffers they touched."""
-        return int(self._sum("shared_blks_hit + shared_blks_read", containing))
+    def buffers(self, containing: str = "relevo.", *, but: str | None = None) -> int:
+        """Answer how many buffers they touched, leaving out those with another text."""
+        touched = self._sum("shared_blks_hit + shared_blks_read", containing)
+        return int(touched - (self.buffers(but) if but else 0))
 
     def wal(self, containing: str = "relevo.") -> int:
         """Answer how many bytes of WAL they wrote."""
