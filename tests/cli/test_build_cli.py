@@ -125,27 +125,6 @@ def test_help_is_said_in_each_language_again_and_again() -> None:
         assert "Show this message" in run("jobs", "list", "--help").stdout
 
 
-@pytest.mark.parametrize(
-    ("written", "seconds"),
-    [("30", 30), ("1.5s", 1.5), ("500ms", 0.5), ("2m", 120), ("1h", 3600), (" 2 M ", 120)],
-)
-def test_durations_are_read_as_people_write_them(written: str, seconds: float) -> None:
-    assert Duration().convert(written, None, None).total_seconds() == seconds
-
-
-@pytest.mark.parametrize("written", ["", "0", "-1", "1d", "1e3", "nan", "s"])
-def test_what_is_no_duration_is_refused(written: str) -> None:
-    with pytest.raises(click.BadParameter):
-        Duration().convert(written, None, None)
-
-
-@pytest.mark.parametrize("written", ["30s", "500ms", "2m", "1h", "90s", "0ms"])
-def test_durations_are_written_as_they_are_read(written: str) -> None:
-    span = Duration(zero=True).convert(written, None, None)
-
-    assert write_duration(span) == written
-
-
 def test_the_help_of_the_worker_shows_what_a_worker_does_by_itself() -> None:
     usual = WorkerSettings("")
     shown = " ".join(run("worker", "--help").stdout.split())
