@@ -192,3 +192,31 @@ def test_a_limit_set_while_a_worker_is_busy_is_noticed_at_once(
     after = [count for (count,) in counts][16:]
     assert after
     assert max(after) <= 2
+
+
+def test_a_worker_removes_the_permits_of_lanes_that_came_once(
+    database: str, connection: psycopg.Connection
+) -> None:
+    app = Relevo()
+
+    @app.job("crm.push", limits=[Limit(1, per="lane")])
+    def push(_ctx: Context) -> None:
+        """Nothing to do."""
+
+    with connection.transaction():
+        push.enqueue_many(connection, [{}] * 3, lane_keys=["a", "b", "c"])
+    with running(app, database):
+        done(connection, 3)
+    connection.rollback()
+    given = value(connection, "SELECT count(*) FROM relevo.permits")
+    connection.execute("UPDATE relevo.permits SET taken_at = now() - interval '2 hours'")
+    connection.commit()
+
+    with running(app, database):
+        wait_until(
+            lambda: connection.rollback()
+            or not value(connection, "SELECT count(*) FROM relevo.permits"),
+            what="no permits",
+        )
+
+    assert given == 3

@@ -13,12 +13,14 @@ from typing import Final, Protocol
 from relevo.db.connect import EngineConnection
 from relevo.engine import archive
 from relevo.engine.jobs.prune import BEGINNING, prune
+from relevo.engine.limits import prune_permits
 from relevo.loops.supervise import Pulse
 
 _LOG: Final = logging.getLogger("relevo.worker")
 
 EVERY: Final = 60.0
 REST: Final = 0.1
+PERMITS_AT_ONCE: Final = 1000
 
 
 class Duty(Protocol):
@@ -64,13 +66,28 @@ class ArchivedMonths:
         return is_gone
 
 
+class Permits:
+    """Takes out permits of lanes and tenants that came once and have gone."""
+
+    def __init__(self, connection: EngineConnection) -> None:
+        self._connection = connection
+
+    async def step(self) -> bool:
+        """Take out one batch."""
+        return await self._connection.run(prune_permits(PERMITS_AT_ONCE)) == PERMITS_AT_ONCE
+
+
 class Pruner:
     """Goes round its duties once a minute, and sooner while one of them has more to do."""
 
     def __init__(self, connection: EngineConnection) -> None:
         self._random = Random()  # noqa: S311 -- spreads the ticks, no secret
         self._jobs = FinishedJobs(connection)
-        self._duties: tuple[Duty, ...] = (self._jobs, ArchivedMonths(connection))
+        self._duties: tuple[Duty, ...] = (
+            self._jobs,
+            ArchivedMonths(connection),
+            Permits(connection),
+        )
 
     @property
     def pruned(self) -> int:
