@@ -10,14 +10,25 @@ from factories import a_job, a_tenant, a_worker, some_jobs, value
 from relevo.db.drivers import run
 from relevo.engine import watch
 from relevo.engine.limits import set_limit
-from relevo.engine.watch import Look, QueueLook, look_around
+from relevo.engine.watch import (
+    Look,
+    QueueLook,
+    look_at_ended,
+    look_at_limits,
+    look_at_live,
+    look_at_standing,
+    put_together,
+)
 from relevo.model.scope import Scope
 
 pytestmark = pytest.mark.core
 
 
 def look(connection: psycopg.Connection, rows: int = 1000, window: float = 10.0) -> Look:
-    return run(connection, look_around(rows=rows, window=window))
+    standing = run(connection, look_at_standing())
+    live = run(connection, look_at_live(rows=rows, window=window))
+    ended = run(connection, look_at_ended(rows=rows, window=window))
+    return put_together(standing, live, ended, run(connection, look_at_limits()), window)
 
 
 def of_queue(seen: Look, queue: str) -> QueueLook:
@@ -160,7 +171,7 @@ def test_more_ended_jobs_than_the_bound_make_the_rates_say_so(
 
     seen = look(connection, rows=100)
 
-    assert (seen.rates_are_whole, seen.ended) == (False, 100)
+    assert not seen.rates_are_whole
     # The failed are counted first, so a flood does not hide them.
     assert of_queue(seen, "default").failures == 3.0
     assert look(connection).rates_are_whole
@@ -199,7 +210,7 @@ def test_pauses_and_limits_name_tenants_by_their_slugs(connection: psycopg.Conne
         ("queue", "mail", "down"),
         ("tenant", slug, "moving"),
     ]
-    assert [(each.scope, each.name, each.measure, each.most) for each in seen.limits] == [
+    assert [(each.scope, each.name, each.measure, each.most) for each in seen.limits or ()] == [
         ("queue", "mail", "starts", 10),
         ("tenant", slug, "running", 3),
     ]
@@ -210,6 +221,20 @@ def test_a_limit_counts_what_runs_under_it(connection: psycopg.Connection) -> No
     some_jobs(connection, 4, state="running", worker=worker, attempt=1)
     run(connection, set_limit(Scope.QUEUE, "default", 10))
 
-    (limit,) = look(connection).limits
+    (limit,) = look(connection).limits or ()
 
     assert (limit.used, limit.is_whole) == (4, True)
+
+
+def test_a_look_without_its_counts_still_shows_who_works(connection: psycopg.Connection) -> None:
+    a_worker(connection, queues=("mail",))
+    standing = run(connection, look_at_standing())
+
+    seen = put_together(standing, None, None, None, 10.0)
+
+    assert (seen.has_live, seen.has_rates, seen.rates_are_whole, seen.limits) == (
+        False, False, False, None,
+    )  # fmt: skip
+    assert [each.queue for each in seen.queues] == ["mail"]
+    assert not seen.queues[0].is_whole
+    assert len(seen.workers) == 1

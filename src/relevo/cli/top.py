@@ -7,7 +7,7 @@ import contextlib
 import sys
 from contextlib import ExitStack
 from datetime import timedelta
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 import psycopg
 
@@ -18,9 +18,19 @@ from relevo.cli.durations import Duration
 from relevo.cli.language import gettext as _
 from relevo.cli.scopes import Connection
 from relevo.cli.shell import Shell, options, pass_shell
-from relevo.cli.top_views import fields, sections, summary
+from relevo.cli.top_views import fields, sections, summary, trouble
 from relevo.db.dsn import PLAN_SETTINGS, WORKER_ROLE
-from relevo.engine.watch import Look, look_around
+from relevo.db.operation import Operation
+from relevo.engine.watch import (
+    Look,
+    look_at_ended,
+    look_at_limits,
+    look_at_live,
+    look_at_standing,
+    put_together,
+)
+
+T = TypeVar("T")
 
 SETTINGS: Final = {
     **PLAN_SETTINGS,
@@ -64,7 +74,7 @@ class Watcher:
         self._drop()
 
     def look(self) -> Look:
-        """Look once.
+        """Look once; a part that takes too long is missing, and the next look reads less.
 
         Raises:
             DatabaseUnreachable: Nobody answers.
@@ -73,20 +83,23 @@ class Watcher:
         if self._connection is None:
             opening = self._database.connect(WORKER_ROLE, settings=SETTINGS)
             self._connection = self._open.enter_context(opening)
+        connection, rows, window = self._connection, self._rows, self._window
         try:
-            look = perform(self._connection, look_around(rows=self._rows, window=self._window))
-        except psycopg.errors.QueryCanceled:
-            self._rows = max(self._rows // 10, LEAST_ROWS)
-            raise
+            live = _try(connection, look_at_live(rows=rows, window=window))
+            ended = _try(connection, look_at_ended(rows=rows, window=window))
+            limits = _try(connection, look_at_limits())
+            standing = perform(connection, look_at_standing())
         except psycopg.Error:
             self._drop()
             raise
-        if look.ended >= self._rows:
+        if live is None or ended is None:
+            self._rows = max(rows // 10, LEAST_ROWS)
+        elif ended.read >= rows:
             # More has ended than was read; over a shorter time the rates are right again.
-            self._window = max(self._window / 2, LEAST_WINDOW)
-        elif look.ended * 3 < self._rows:
-            self._window = min(self._window * 2, self._goal)
-        return look
+            self._window = max(window / 2, LEAST_WINDOW)
+        elif ended.read * 3 < rows:
+            self._window = min(window * 2, self._goal)
+        return put_together(standing, live, ended, limits, window)
 
     def _drop(self) -> None:
         self._connection = None
@@ -127,6 +140,14 @@ def top(shell: Shell, /, *, once: bool, every: timedelta) -> None:
             show_live(watcher.look, database.address, seconds)
 
 
+def _try(connection: Connection, operation: Operation[T]) -> T | None:
+    """Run a part of a look; answer None where it took too long."""
+    try:
+        return perform(connection, operation)
+    except psycopg.errors.QueryCanceled:
+        return None
+
+
 def _is_screen() -> bool:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return False
@@ -144,3 +165,5 @@ def _show_once(shell: Shell, look: Look) -> None:
         shell.out.line()
         shell.out.line(section.title)
         shell.out.table(section.columns, section.rows)
+    if missing := trouble(look):
+        shell.out.note(missing)

@@ -27,14 +27,14 @@ from relevo.cli.errors import DatabaseUnreachable
 from relevo.cli.language import gettext as _
 from relevo.cli.language import ngettext
 from relevo.cli.printing import clean
-from relevo.cli.top_views import Section, sections, summary
+from relevo.cli.top_views import Section, sections, summary, trouble
 from relevo.engine.watch import Look
 
 _QUIT: Final = frozenset(b"qQ\x04")
 """The keys that end it: q, and the end of input."""
 
 _PASSING: Final = (psycopg.OperationalError, psycopg.InterfaceError, DatabaseUnreachable)
-"""What another look may get past: no answer, or one that took too long."""
+"""What another look may get past."""
 
 _AROUND: Final = 5
 """Lines above and below the tables."""
@@ -54,22 +54,22 @@ def show_live(look: Callable[[], Look], address: str, every: float) -> None:
         every: How many seconds to wait between two looks.
     """
     # The first look is outside the screen: what it refuses is said as in any other command.
-    seen, trouble = look(), ""
+    seen, failure = look(), ""
     console = Console()
     with suppress(KeyboardInterrupt), _ending_well(), _single_keys():
         screen = Live(console=console, screen=True, auto_refresh=False)
         with screen:
             while True:
-                screen.update(_draw(seen, trouble, address, console), refresh=True)
+                screen.update(_draw(seen, failure, address, console), refresh=True)
                 if _is_quit_within(every):
                     return
                 try:
-                    seen, trouble = look(), ""
+                    seen, failure = look(), ""
                 except _PASSING as error:
-                    trouble = _say(error)
+                    failure = _say(error)
 
 
-def _draw(look: Look, trouble: str, address: str, console: Console) -> RenderableType:
+def _draw(look: Look, failure: str, address: str, console: Console) -> RenderableType:
     width, height = console.size
     tables = sections(look)
     room = height - _AROUND - _OF_A_TABLE * len(tables)
@@ -80,7 +80,8 @@ def _draw(look: Look, trouble: str, address: str, console: Console) -> Renderabl
     ]
     for section, share in zip(tables, shares, strict=True):
         lines += [_line(""), _line(section.title, "bold"), _table(section, share, width)]
-    lines += [_line(""), _line(trouble, "bold") if trouble else _line(_("q ends"), "dim")]
+    said = failure or trouble(look)
+    lines += [_line(""), _line(said, "bold") if said else _line(_("q ends"), "dim")]
     return Group(*lines)
 
 
@@ -146,8 +147,6 @@ def _share(wanted: Sequence[int], room: int) -> list[int]:
 
 
 def _say(error: Exception) -> str:
-    if isinstance(error, psycopg.errors.QueryCanceled):
-        return _("the look took longer than two seconds; the next one reads less")
     if isinstance(error, psycopg.Error):
         reason = reason_of(error)
     else:

@@ -16,6 +16,8 @@ _DAY: Final = 24 * _HOUR
 _SMALL: Final = 10
 _LARGE: Final = 100
 
+_UNKNOWN: Final = "?"
+
 
 @dataclass(frozen=True, slots=True)
 class Section:
@@ -45,7 +47,7 @@ def sections(look: Look) -> list[Section]:
             title=_("queues"),
             columns=[
                 _("queue"),
-                _("due"),
+                _("due now"),
                 _("later"),
                 _("retrying"),
                 _("running"),
@@ -84,8 +86,8 @@ def sections(look: Look) -> list[Section]:
         Section(
             title=_("limits"),
             columns=[_("scope"), _("name"), _("limit"), _("in use")],
-            rows=[_limit_row(each) for each in look.limits],
-            weights=[each.used for each in look.limits],
+            rows=[_limit_row(each) for each in look.limits or ()],
+            weights=[each.used for each in look.limits or ()],
             words=3,
         ),
     ]
@@ -95,15 +97,24 @@ def sections(look: Look) -> list[Section]:
 def summary(look: Look) -> str:
     """Say a look in one line."""
     workers = sum(each.lease > 0 for each in look.workers)
+    due = f"{sum(each.due for each in look.queues)}{_more(look.queues)}"
+    running = str(sum(each.running for each in look.queues))
     parts = [
-        _("%(due)s due") % {"due": _count(sum(q.due for q in look.queues), look.queues)},
-        _("%(running)d running") % {"running": sum(q.running for q in look.queues)},
+        _("%(due)s due") % {"due": due if look.has_live else _UNKNOWN},
+        _("%(running)s running") % {"running": running if look.has_live else _UNKNOWN},
         ngettext("%(count)d worker", "%(count)d workers", workers) % {"count": workers},
         _("rates over %(window)s") % {"window": say_age(look.window)},
     ]
     if not look.is_whole:
         parts.append(_("more than fits in a look is left out"))
     return " · ".join(parts)
+
+
+def trouble(look: Look) -> str:
+    """Say what is missing in a look, and what comes of it; nothing where all is there."""
+    if look.has_live and look.has_rates and look.limits is not None:
+        return ""
+    return _("counting took longer than two seconds; the next look reads less")
 
 
 def fields(look: Look) -> dict[str, object]:
@@ -113,28 +124,14 @@ def fields(look: Look) -> dict[str, object]:
         "is_whole": look.is_whole,
         "window": look.window,
         "rates_are_whole": look.rates_are_whole,
-        "queues": [
-            {
-                "queue": each.queue,
-                "due": each.due,
-                "later": each.later,
-                "retrying": each.retrying,
-                "running": each.running,
-                "oldest_due_for": each.oldest,
-                "starts_per_second": each.starts,
-                "completions_per_second": each.completions,
-                "failures_per_second": each.failures,
-                "is_whole": each.is_whole,
-            }
-            for each in look.queues
-        ],
+        "queues": [_queue_fields(each, look) for each in look.queues],
         "workers": [
             {
                 "id": each.id,
                 "name": each.name,
                 "queues": each.queues,
                 "slots": each.concurrency,
-                "running": look.running.get(each.id, 0),
+                "running": look.running.get(each.id, 0) if look.has_live else None,
                 "silent_for": each.silent,
                 "lease_for": each.lease,
                 "is_live": each.lease > 0,
@@ -153,18 +150,7 @@ def fields(look: Look) -> dict[str, object]:
             }
             for each in look.pauses
         ],
-        "limits": [
-            {
-                "scope": each.scope,
-                "name": each.name,
-                "measure": each.measure,
-                "most": each.most,
-                "seconds": each.seconds,
-                "used": each.used,
-                "is_whole": each.is_whole,
-            }
-            for each in look.limits
-        ],
+        "limits": None if look.limits is None else [_limit_fields(each) for each in look.limits],
     }
 
 
@@ -182,27 +168,68 @@ def say_age(seconds: float) -> str:
     return f"{whole // _DAY}d{whole % _DAY // _HOUR:02d}h"
 
 
+def _queue_fields(queue: QueueLook, look: Look) -> dict[str, object]:
+    live = {
+        "due": queue.due,
+        "later": queue.later,
+        "retrying": queue.retrying,
+        "running": queue.running,
+        "oldest_due_for": queue.oldest,
+    }
+    rates = {
+        "starts_per_second": queue.starts,
+        "completions_per_second": queue.completions,
+        "failures_per_second": queue.failures,
+    }
+    return {
+        "queue": queue.queue,
+        **(live if look.has_live else dict.fromkeys(live)),
+        **(rates if look.has_rates else dict.fromkeys(rates)),
+        "is_whole": queue.is_whole,
+    }
+
+
+def _limit_fields(limit: UseRow) -> dict[str, object]:
+    return {
+        "scope": limit.scope,
+        "name": limit.name,
+        "measure": limit.measure,
+        "most": limit.most,
+        "seconds": limit.seconds,
+        "used": limit.used,
+        "is_whole": limit.is_whole,
+    }
+
+
 def _queue_row(queue: QueueLook, look: Look) -> list[str]:
-    more = "" if queue.is_whole else "+"
-    rates = (queue.starts, queue.completions, queue.failures)
-    return [
-        queue.queue,
+    more = _more([queue])
+    live = [
         f"{queue.due}{more}",
         f"{queue.later}{more}",
         f"{queue.retrying}{more}",
         str(queue.running),
         "" if queue.oldest is None else say_age(queue.oldest),
-        *(_rate(each, is_whole=look.rates_are_whole) for each in rates),
+    ]
+    rates = [
+        _rate(queue.starts, is_whole=look.rates_are_whole and look.has_live),
+        _rate(queue.completions, is_whole=look.rates_are_whole),
+        _rate(queue.failures, is_whole=look.rates_are_whole),
+    ]
+    return [
+        queue.queue,
+        *(live if look.has_live else [_UNKNOWN] * len(live)),
+        *(rates if look.has_rates else [_UNKNOWN] * len(rates)),
     ]
 
 
 def _worker_row(worker: SessionRow, look: Look) -> list[str]:
     state = _("stopping") if worker.stopping else _("working")
+    running = str(look.running.get(worker.id, 0)) if look.has_live else _UNKNOWN
     return [
         worker.name,
         ", ".join(worker.queues),
         state if worker.lease > 0 else _("lost"),
-        f"{look.running.get(worker.id, 0)}/{worker.concurrency}",
+        f"{running}/{worker.concurrency}",
         say_age(max(worker.silent, 0.0)),
         say_age(max(worker.lease, 0.0)),
     ]
@@ -228,5 +255,5 @@ def _rate(rate: float, *, is_whole: bool) -> str:
     return f"{rate:.0f}{more}" if rate >= _LARGE or not rate else f"{rate:.1f}{more}"
 
 
-def _count(number: int, queues: Sequence[QueueLook]) -> str:
-    return f"{number}{'' if all(each.is_whole for each in queues) else '+'}"
+def _more(queues: Sequence[QueueLook]) -> str:
+    return "" if all(each.is_whole for each in queues) else "+"

@@ -2,11 +2,13 @@
 
 A look reads live jobs and those that have just ended, each up to a bound, and changes
 nothing. Where a bound was reached the figures say so: they are at least what they say.
+It has four parts, each an operation of its own, so that one which takes too long (rows
+that a forgotten transaction keeps, a locked table) leaves the others be.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
@@ -14,7 +16,21 @@ from relevo.db.operation import Operation
 from relevo.store import watch
 from relevo.store.watch import EndedRow, HeadRow, LiveRow, PauseRow, SessionRow, UseRow
 
-__all__ = ["Look", "PauseRow", "QueueLook", "SessionRow", "UseRow", "look_around"]
+__all__ = [
+    "Ended",
+    "Live",
+    "Look",
+    "PauseRow",
+    "QueueLook",
+    "SessionRow",
+    "Standing",
+    "UseRow",
+    "look_at_ended",
+    "look_at_limits",
+    "look_at_live",
+    "look_at_standing",
+    "put_together",
+]
 
 LAG: Final = 0.25
 """The window ends so many seconds ago: what ended before has been committed by now."""
@@ -50,15 +66,15 @@ class QueueLook:
     """
 
     queue: str
-    due: int
-    later: int
-    retrying: int
-    running: int
-    oldest: float | None
-    starts: float
-    completions: float
-    failures: float
-    is_whole: bool
+    due: int = 0
+    later: int = 0
+    retrying: int = 0
+    running: int = 0
+    oldest: float | None = None
+    starts: float = 0.0
+    completions: float = 0.0
+    failures: float = 0.0
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,26 +84,72 @@ class Look:
     Attributes:
         looked_at: The moment, by the database's clock.
         window: Over how many seconds the rates are counted.
-        ended: How many jobs that ended were read.
-        rates_are_whole: Whether that was everything that has ended since the window began.
+        has_live: Whether live jobs were counted.
+        has_rates: Whether jobs that ended were counted.
+        rates_are_whole: Whether those were all that have ended since the window began.
         queues: The queues that have live jobs or live workers, or in which jobs ended.
         workers: The sessions.
         running: How many jobs each session runs, by its id.
         pauses: What rests.
-        limits: The limits and how much of them is in use.
+        limits: The limits and how much of them is in use; None where that was not counted.
         is_whole: Whether no queue, worker, pause or limit had to be left out.
     """
 
     looked_at: datetime
     window: float
-    ended: int
+    has_live: bool
+    has_rates: bool
     rates_are_whole: bool
     queues: list[QueueLook]
     workers: list[SessionRow]
     running: dict[int, int]
     pauses: list[PauseRow]
-    limits: list[UseRow]
+    limits: list[UseRow] | None
     is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The live jobs.
+
+    Attributes:
+        queues: What is known of each queue but what has ended; `starts` are those of live jobs.
+        running: How many jobs each session runs, by its id.
+        is_whole: Whether no queue had to be left out.
+    """
+
+    queues: dict[str, QueueLook]
+    running: dict[int, int]
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The jobs that have ended since the window began.
+
+    Attributes:
+        rows: How many, by queue and outcome.
+        read: How many were read.
+        is_whole: Whether those were all.
+    """
+
+    rows: list[EndedRow]
+    read: int
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands whatever the jobs do: the moment, the sessions and the pauses."""
+
+    looked_at: datetime
+    workers: list[SessionRow]
+    pauses: list[PauseRow]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nothing had to be left out."""
+        return len(self.workers) < WORKERS and len(self.pauses) < OTHERS
 
 
 @dataclass(slots=True)
@@ -127,8 +189,7 @@ class _Sum:
         """How many live jobs were read."""
         return self.due + self.later + sum(self.running.values())
 
-    def look(self, queue: str, ended: Mapping[str, EndedRow], window: float) -> QueueLook:
-        started = self.started + sum(row.started for row in ended.values())
+    def look(self, queue: str, window: float) -> QueueLook:
         return QueueLook(
             queue=queue,
             due=self.due,
@@ -136,51 +197,100 @@ class _Sum:
             retrying=self.retrying,
             running=sum(self.running.values()),
             oldest=self.oldest,
-            starts=started / window,
-            completions=ended["completed"].jobs / window if "completed" in ended else 0.0,
-            failures=ended["failed"].jobs / window if "failed" in ended else 0.0,
+            starts=self.started / window,
             is_whole=self.is_whole,
         )
 
 
-def look_around(*, rows: int, window: float) -> Operation[Look]:
-    """Look once, each statement by itself; only a role that sees every tenant sees all of it.
+def look_at_standing() -> Operation[Standing]:
+    """Look at everything that no job is asked for."""
+    looked_at = yield from watch.read_clock()
+    workers = yield from watch.list_sessions(WORKERS)
+    pauses = yield from watch.list_pauses(OTHERS)
+    return Standing(looked_at, workers, pauses)
+
+
+def look_at_limits() -> Operation[list[UseRow]]:
+    """Look at the limits and at how much of each is in use."""
+    limits = yield from watch.list_uses(limits=OTHERS, permits=PERMITS)
+    return limits
+
+
+def look_at_live(*, rows: int, window: float) -> Operation[Live]:
+    """Look at live jobs; only a role that sees every tenant sees all of them.
 
     Args:
-        rows: How many live jobs, and how many that ended, are read at most.
-        window: Over how many seconds the rates are counted.
+        rows: How many are read at most.
+        window: Over how many seconds starts are counted.
     """
-    looked_at, tenants_are_whole = yield from watch.read_clock(TENANTS)
     names = yield from watch.list_queues(QUEUES)
     sums = yield from _count_live(names, rows, window)
-    ended = yield from watch.list_ended(rows=rows, tenants=TENANTS, window=window, lag=LAG)
-    read = sum(row.seen for row in ended)
-    by_queue: defaultdict[str, dict[str, EndedRow]] = defaultdict(dict)
-    for row in ended:
-        by_queue[row.queue][row.outcome] = row
-    workers = yield from watch.list_sessions(WORKERS)
-    served = {queue for each in workers if each.lease > 0 for queue in each.queues}
-    pauses = yield from watch.list_pauses(OTHERS)
-    limits = yield from watch.list_uses(limits=OTHERS, permits=PERMITS)
     running: Counter[int] = Counter()
     for each in sums.values():
         running.update(each.running)
-    return Look(
-        looked_at=looked_at,
-        window=window,
-        ended=read,
-        rates_are_whole=tenants_are_whole and read < rows,
-        queues=[
-            sums.get(queue, _Sum()).look(queue, by_queue[queue], window)
-            for queue in sorted({*sums, *by_queue, *served})
-        ],
-        workers=workers,
+    return Live(
+        queues={queue: each.look(queue, window) for queue, each in sums.items()},
         running=dict(running),
-        pauses=pauses,
+        is_whole=len(names) < QUEUES,
+    )
+
+
+def look_at_ended(*, rows: int, window: float) -> Operation[Ended]:
+    """Look at the jobs that have just ended; only a role that sees every tenant sees all of them.
+
+    Args:
+        rows: How many are read at most.
+        window: Over how many seconds they are counted.
+    """
+    tenants_are_whole = yield from watch.has_at_most(TENANTS)
+    ended = yield from watch.list_ended(rows=rows, tenants=TENANTS, window=window, lag=LAG)
+    read = sum(row.seen for row in ended)
+    return Ended(ended, read, is_whole=tenants_are_whole and read < rows)
+
+
+def put_together(
+    standing: Standing,
+    live: Live | None,
+    ended: Ended | None,
+    limits: list[UseRow] | None,
+    window: float,
+) -> Look:
+    """Put the parts of one look together.
+
+    Args:
+        standing: What no job is asked for.
+        live: The live jobs, or None where they could not be counted.
+        ended: The jobs that have just ended, or None where they could not be counted.
+        limits: The limits, or None where their use could not be counted.
+        window: Over how many seconds jobs were counted.
+    """
+    queues = {} if live is None else dict(live.queues)
+    served = {name for each in standing.workers if each.lease > 0 for name in each.queues}
+    rows = [] if ended is None else ended.rows
+    for name in served | {row.queue for row in rows}:
+        queues.setdefault(name, QueueLook(name, is_whole=live is not None))
+    for row in rows:
+        queue = queues[row.queue]
+        queues[row.queue] = replace(
+            queue,
+            starts=queue.starts + row.started / window,
+            completions=queue.completions + (row.outcome == "completed") * row.jobs / window,
+            failures=queue.failures + (row.outcome == "failed") * row.jobs / window,
+        )
+    return Look(
+        looked_at=standing.looked_at,
+        window=window,
+        has_live=live is not None,
+        has_rates=ended is not None,
+        rates_are_whole=ended is not None and ended.is_whole,
+        queues=[queues[name] for name in sorted(queues)],
+        workers=standing.workers,
+        running={} if live is None else live.running,
+        pauses=standing.pauses,
         limits=limits,
-        is_whole=len(names) < QUEUES
-        and len(workers) < WORKERS
-        and max(len(pauses), len(limits)) < OTHERS,
+        is_whole=standing.is_whole
+        and (live is None or live.is_whole)
+        and len(limits or ()) < OTHERS,
     )
 
 

@@ -121,10 +121,17 @@ class UseRow(LimitRow):
     is_whole: bool
 
 
-def read_clock(tenants: int) -> Operation[tuple[datetime, bool]]:
-    """Answer the database's clock, and whether there are at most so many tenants."""
-    rows = yield Call(STATEMENTS["watch_clock"], {"tenants": tenants})
-    return rows[0][0], rows[0][1]
+def read_clock() -> Operation[datetime]:
+    """Answer the database's clock."""
+    rows = yield Call(STATEMENTS["watch_clock"])
+    now: datetime = rows[0][0]
+    return now
+
+
+def has_at_most(tenants: int) -> Operation[bool]:
+    """Answer whether there are at most so many tenants."""
+    rows = yield Call(STATEMENTS["watch_tenants"], {"tenants": tenants})
+    return bool(rows[0][0])
 
 
 def list_queues(queues: int) -> Operation[list[str]]:
