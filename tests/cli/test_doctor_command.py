@@ -66,6 +66,7 @@ DAMAGES = [
     ("row_security", "fail", "ALTER TABLE relevo.jobs NO FORCE ROW LEVEL SECURITY"),
     ("row_security", "fail", "ALTER TABLE evaluations.cycles DISABLE ROW LEVEL SECURITY"),
     ("indexes", "fail", "DROP INDEX relevo.jobs_finished"),
+    ("indexes", "fail", "DROP INDEX relevo.jobs_prune"),
     ("indexes", "fail", INVALIDATE),
     ("claim_plan", "fail", "DROP INDEX relevo.jobs_claim"),
     ("identity", "fail", "UPDATE relevo.installation SET environment = 'production'"),

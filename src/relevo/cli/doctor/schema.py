@@ -12,11 +12,13 @@ from relevo.db.migrate import MigrationState, migration_status
 from relevo.db.roles import read_roles
 
 INDEXES: Final = (
+    "relevo.archive_pkey",
     "relevo.jobs_claim",
     "relevo.jobs_finished",
     "relevo.jobs_key",
     "relevo.jobs_live_key",
     "relevo.jobs_pkey",
+    "relevo.jobs_prune",
     "relevo.jobs_waiting_key",
 )
 
