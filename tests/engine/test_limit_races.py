@@ -6,75 +6,24 @@ lets the first go on: what it saw is out of date, and what it does must not be.
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
 
-import psycopg
 import pytest
 
 from factories import KIND, QUEUE, a_kind, a_worker, claim_some, settle_some, some_jobs, value
+from limiting import running, sessions, stopped_after_its_look
 from relevo.db.drivers import run
-from relevo.db.statements import Statement
 from relevo.engine.jobs.rescue import end_expired_sessions, rescue_lost_jobs
 from relevo.engine.limits import declare_limits, set_limit
 from relevo.model.ids import lane_of
 from relevo.model.ring import Ring
 from relevo.model.scope import Scope
-from relevo.store.jobs import claim as claim_rows
+
+__all__ = ["sessions"]
 
 pytestmark = pytest.mark.core
-
-GATE = 4711
-SEEN = "WHERE n.nth <= (SELECT door.frees FROM door)[n.gate]"
-
-
-@pytest.fixture
-def sessions(database: str) -> Iterator[Callable[[], psycopg.Connection]]:
-    opened: list[psycopg.Connection] = []
-
-    def connect() -> psycopg.Connection:
-        opened.append(psycopg.connect(database, autocommit=True))
-        return opened[-1]
-
-    yield connect
-    for connection in opened:
-        connection.close()
-
-
-@contextmanager
-def stopped_after_its_look(
-    sessions: Callable[[], psycopg.Connection],
-    monkeypatch: pytest.MonkeyPatch,
-    work: Callable[[], object],
-) -> Iterator[Future]:
-    """Run a claim in a thread until it has seen which permits are free, and go on at the end."""
-    plain = claim_rows.STATEMENTS["claim_limited"]
-    assert plain.sql.count(SEEN) == 1
-    paused = plain.sql.replace(
-        SEEN, f"{SEEN} AND (SELECT pg_advisory_xact_lock_shared({GATE}) IS NOT NULL)"
-    )
-    keeper = sessions()
-    keeper.execute("SELECT pg_advisory_lock(%s)", [GATE])
-    monkeypatch.setitem(claim_rows.STATEMENTS, "claim_limited", Statement("claim_limited", paused))
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(work)
-        while not value(
-            keeper, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-        ):
-            assert not future.done(), future.result()
-            time.sleep(0.01)
-        monkeypatch.setitem(claim_rows.STATEMENTS, "claim_limited", plain)
-        try:
-            yield future
-        finally:
-            keeper.execute("SELECT pg_advisory_unlock(%s)", [GATE])
-            future.result(30)
-
-
-def running(connection: psycopg.Connection) -> int:
-    return value(connection, "SELECT count(*) FROM relevo.jobs WHERE worker IS NOT NULL")
 
 
 @pytest.mark.parametrize("given_before", ["", "old permits"])

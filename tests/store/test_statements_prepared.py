@@ -64,7 +64,7 @@ READ_AS = {
 
 # Statements whose rows are taken apart by hand: the types of the columns that the code unpacks.
 UNPACKED = {
-    ("relevo/store/limits.sql", "bound_wait"): [str, str],
+    ("relevo/store/limits.sql", "read_isolation"): [str],
     ("relevo/store/jobs/claim.sql", "find_due_queues"): [str],
     ("relevo/store/jobs/claim.sql", "find_lanes"): [UUID, UUID, str],
     ("relevo/store/jobs/claim.sql", "move_to_lanes"): [int],

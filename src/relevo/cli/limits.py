@@ -125,7 +125,8 @@ def remove(shell: Shell, /, *, scope: str, name: str, starts: bool) -> None:
     what = Scope(scope)
     with shell.database() as database, as_worker(database) as connection:
         target = _target(connection, what, name)
-        removed = perform(connection, engine.remove_limit(what, target, of_starts=starts))
+        with connection.transaction():
+            removed = perform(connection, engine.remove_limit(what, target, of_starts=starts))
     if shell.out.as_json:
         shell.out.json({"removed": removed})
         return

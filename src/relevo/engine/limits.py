@@ -5,7 +5,7 @@ counts, and no claim that did not know of it commits afterwards. What it allows 
 decided by the claim (store/jobs/claim.sql), which is the only one to give out permits.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
@@ -50,9 +50,10 @@ def set_limit(
     """Let at most so many jobs run at once, or start within a time.
 
     Needs a transaction: on commit the limit holds for all workers, on roll-back nothing
-    has changed. Commit at once: a limit that is new keeps all workers waiting until then, so
-    the server ends a transaction that idles for two seconds. Jobs that run go on, and
-    count; where more of them run than are allowed nothing starts until fewer do.
+    has changed. Commit at once: nothing starts until then, so the server ends a transaction
+    that idles for five seconds. Jobs that run go on, and count; where more of them run than
+    are allowed nothing starts until fewer do. Above READ COMMITTED it has to be the first
+    thing that the transaction does: what started after its snapshot would not be counted.
 
     Args:
         scope: What it is about.
@@ -78,7 +79,9 @@ def set_limit(
 
 
 def remove_limit(scope: Scope, name: str, *, of_starts: bool = False) -> Operation[bool]:
-    """Remove a limit; answer whether there was one.
+    """Remove a limit; answer whether there was one. Needs a transaction, as in `set_limit`.
+
+    A tenant that loses its own limit comes under the one of each, with what it runs.
 
     Args:
         scope: What it is about.
@@ -86,10 +89,20 @@ def remove_limit(scope: Scope, name: str, *, of_starts: bool = False) -> Operati
         of_starts: The limit of starts within a time, not of what runs at once.
     """
     measure = Measure.STARTS if of_starts else Measure.RUNNING
+    yield from limits.lock_limits()
+    if scope is Scope.TENANT and name != EACH_TENANT:
+        yield from _hand_over(name, measure)
     removed = yield from limits.delete_limit((scope, name, measure))
     if removed:
         yield from _tell_workers()
     return removed
+
+
+def _hand_over(tenant: str, measure: Measure) -> Operation[None]:
+    own = yield from limits.find_limit((Scope.TENANT, tenant, measure))
+    each = yield from limits.find_limit((Scope.TENANT, EACH_TENANT, measure))
+    if own is not None and each is not None:
+        yield from limits.hand_over(own[0], each[0], tenant)
 
 
 def declare_limits(kinds: Sequence[Kind]) -> Operation[bool]:
@@ -99,6 +112,25 @@ def declare_limits(kinds: Sequence[Kind]) -> Operation[bool]:
     `set_limit`. Answer whether anything changed.
     """
     wanted = _declared_by(kinds)
+    gone, changed = yield from _differences(kinds, wanted)
+    if not gone and not changed:
+        return False
+    # Only now, so that workers which start with nothing new to say do not wait for each other.
+    yield from limits.lock_limits()
+    # Somebody may have had the lock before.
+    gone, changed = yield from _differences(kinds, wanted)
+    for place in gone:
+        yield from limits.delete_limit(place)
+    for place in changed:
+        yield from _set(place, wanted[place], None)
+    yield from _tell_workers()
+    return True
+
+
+def _differences(
+    kinds: Sequence[Kind], wanted: Mapping[Place, Allowance]
+) -> Operation[tuple[list[Place], list[Place]]]:
+    """Answer which declared limits are to go, and which are to be set."""
     present = yield from limits.list_declared([kind.name for kind in kinds])
     gone = sorted(present - wanted.keys())
     changed = []
@@ -106,16 +138,7 @@ def declare_limits(kinds: Sequence[Kind]) -> Operation[bool]:
         standing = yield from limits.find_limit(place)
         if standing is None or (standing[3] is None and standing[1:3] != allowance):
             changed.append(place)
-    if not gone and not changed:
-        return False
-    # Only now, so that workers which start with nothing new to say do not wait for each other.
-    yield from limits.lock_limits()
-    for place in gone:
-        yield from limits.delete_limit(place)
-    for place in changed:
-        yield from _set(place, wanted[place], None)
-    yield from _tell_workers()
-    return True
+    return gone, changed
 
 
 def _declared_by(kinds: Sequence[Kind]) -> dict[Place, Allowance]:
@@ -133,7 +156,6 @@ def _set(place: Place, allowance: Allowance, actor: str | None) -> Operation[Non
     if standing is not None:
         yield from limits.change_limit(standing[0], *allowance, actor)
         return
-    yield from limits.wait_for_claims()
     limit_id = yield from limits.insert_limit(place, *allowance, actor)
     yield from limits.count_running(limit_id)
 

@@ -156,6 +156,10 @@ class Ring:
                     self._lanes[lane] = counts[lane] >= share
                 elif self._lanes.pop(lane, None) is not None:
                     self._lanes[lane] = False
+            if self.is_limited:
+                # The others may have waited for a permit only, so they come first next time.
+                for lane in counts:
+                    self._lanes[lane] = self._lanes.pop(lane)
         self._forget_dry()
 
     def end_sweep(

@@ -54,18 +54,19 @@ def find_limit(place: Place) -> Operation[tuple[int, int, float | None, str | No
 
 
 def lock_limits() -> Operation[None]:
-    """Keep others from changing limits until the transaction ends."""
-    yield Call(STATEMENTS["lock_limits"], needs_transaction=True)
+    """Keep others from changing limits, and claims from starting, until the transaction ends.
 
-
-def wait_for_claims() -> Operation[None]:
-    """Wait for claims under way and hold back new ones until the transaction ends.
-
-    The transaction has two seconds between statements from here on: the server ends one
-    that stays open, since no worker can renew its lease meanwhile.
+    Claims under way are waited for, at most two seconds. From then on the transaction has
+    five seconds between statements: the server ends one that stays open, since nothing
+    starts meanwhile.
     """
+    rows = yield Call(STATEMENTS["read_isolation"], needs_transaction=True)
+    if rows[0][0] != "read committed":
+        # A snapshot from before the lock would miss what has started since.
+        yield Call(STATEMENTS["require_no_snapshot"], needs_transaction=True)
     yield Call(STATEMENTS["bound_wait"], needs_transaction=True)
-    yield Call(STATEMENTS["wait_for_claims"], needs_transaction=True)
+    yield Call(STATEMENTS["lock_limits"], needs_transaction=True)
+    yield Call(STATEMENTS["bound_rest"], needs_transaction=True)
 
 
 def insert_limit(
@@ -88,6 +89,14 @@ def change_limit(
 def count_running(limit_id: int) -> Operation[None]:
     """Give a new limit's permits to what runs already."""
     yield Call(STATEMENTS["count_running"], {"id": limit_id}, needs_transaction=True)
+
+
+def hand_over(limit_id: int, heir: int, tenant: str) -> Operation[None]:
+    """Have another limit count what a tenant has started under its own one."""
+    whose = {"id": heir, "tenant": tenant}
+    yield Call(STATEMENTS["forget_tenant"], whose, needs_transaction=True)
+    both = {"id": limit_id, "heir": heir}
+    yield Call(STATEMENTS["hand_over_permits"], both, needs_transaction=True)
 
 
 def delete_limit(place: Place) -> Operation[bool]:

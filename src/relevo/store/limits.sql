@@ -10,7 +10,7 @@ LEFT JOIN LATERAL (
     FROM relevo.permits AS p
     WHERE p.limit_id = l.id
       AND p.number <= l.most
-      AND p.taken_at > now() - l.seconds * interval '1 second'
+      AND p.taken_at BETWEEN now() - l.seconds * interval '1 second' AND now() + interval '1 minute'
 ) AS next ON l.measure = 'starts' AND l.scope <> 'lane'
 WHERE (l.scope = 'queue' AND l.name = %(queue)s::text)
    OR (l.scope IN ('kind', 'lane') AND l.name = ANY (%(kinds)s::text[]))
@@ -28,22 +28,28 @@ WHERE l.scope = %(scope)s::text
   AND l.name = %(name)s::text
   AND l.measure = %(measure)s::text;
 
--- name: lock_limits
--- Lets one transaction at a time change limits; claims only read them and go on.
-LOCK TABLE relevo.limits IN SHARE ROW EXCLUSIVE MODE;
+-- name: read_isolation
+-- How the transaction isolates itself, without taking the snapshot that it may not have yet.
+SHOW transaction_isolation;
+
+-- name: require_no_snapshot
+-- Fails where the transaction has a snapshot already.
+SET TRANSACTION NOT DEFERRABLE;
 
 -- name: bound_wait
--- Bounds how long the next lock is waited for, and how long it is kept by somebody who forgets to
--- commit: heartbeats wait behind it, and a lease is soon over.
-SELECT
-    set_config('lock_timeout', '2s', true),
-    set_config('idle_in_transaction_session_timeout', '2s', true);
+-- Bounds how long the next locks are waited for: no claim can start while they are.
+SET LOCAL lock_timeout = '2s';
 
--- name: wait_for_claims
--- Waits for the claims under way, and holds new ones back until the transaction ends: each locks
--- its session's row, and takes its snapshot after it has got the table's lock. So no claim that
--- does not know a new limit can commit after the running jobs have been counted.
-LOCK TABLE relevo.workers IN EXCLUSIVE MODE;
+-- name: lock_limits
+-- Lets one transaction at a time change limits, waits for the claims under way, and holds new ones
+-- back until the transaction ends: each has a lock on this table that conflicts, and takes its
+-- snapshot after it has got it. So no claim that does not know a change can commit after it.
+-- Nothing else waits: heartbeats, answers and readers of limits go on.
+LOCK TABLE relevo.limits IN EXCLUSIVE MODE;
+
+-- name: bound_rest
+-- Bounds how long that lock is kept by somebody who forgets to commit.
+SET LOCAL idle_in_transaction_session_timeout = '5s';
 
 -- name: insert_limit
 -- Adds a limit that is not there yet.
@@ -132,6 +138,18 @@ CROSS JOIN LATERAL (
 ) AS running
 WHERE l.id = %(id)s::bigint;
 
+-- name: forget_tenant
+-- Removes what a limit knows of one tenant.
+DELETE FROM relevo.permits AS p
+WHERE p.limit_id = %(id)s::bigint
+  AND p.for_tenant = %(tenant)s::text::uuid;
+
+-- name: hand_over_permits
+-- Gives the permits of one limit to another one, which counts from now on what has taken them.
+UPDATE relevo.permits AS p
+SET limit_id = %(heir)s::bigint
+WHERE p.limit_id = %(id)s::bigint;
+
 -- name: delete_limit
 -- Removes a limit and its permits.
 WITH gone AS (
@@ -164,7 +182,8 @@ SELECT
         FROM relevo.permits AS p
         WHERE p.limit_id = l.id
           AND CASE
-              WHEN l.measure = 'starts' THEN p.taken_at > now() - l.seconds * interval '1 second'
+              WHEN l.measure = 'starts'
+              THEN p.taken_at BETWEEN now() - l.seconds * interval '1 second' AND now() + interval '1 minute'
               ELSE EXISTS (
                   SELECT
                   FROM relevo.jobs AS j
