@@ -2,15 +2,13 @@
 
 from collections.abc import Iterator
 
-from faults.checker.story import FINAL, Story, tell
+from faults.checker.story import BEGINNINGS, FINAL, Story, tell
 from faults.checker.violation import Violation
 from faults.evidence.records import Event
 
-BEGINNINGS = frozenset(("insert", "found"))
-
 STEPS = {
     "available": {"available", "running", "cancelled"},
-    "running": {"running", "available", "completed", "failed", "cancelled"},
+    "running": {"running", "available", *FINAL},
     # A finished job stays what it is, or an operator lets it start again.
     **{state: {state, "available"} for state in FINAL},
 }
@@ -18,12 +16,12 @@ STEPS = {
 
 def transitions(story: Story) -> Iterator[Violation]:
     """Follow every job from its beginning to its end, or to now."""
-    for events in story.events.values():
-        before: Event | None = None
-        for event in events:
+    for job_id in story.events:
+        earlier: Event | None = None
+        for before, event in story.steps_of(job_id):
             if why := _follow(before, event):
-                yield Violation("I6", f"job {event.job_id} {why}", tell(_near(events, event)))
-            before = event
+                yield Violation("I6", f"job {job_id} {why}", tell(earlier, before, event))
+            earlier = before
 
 
 def _follow(before: Event | None, event: Event) -> str:
@@ -34,27 +32,18 @@ def _follow(before: Event | None, event: Event) -> str:
         return f"is changed in event {event.seq}, and nothing says how it came to be"
     if before.op == "delete":
         return f"is changed in event {event.seq} after it was deleted"
-    if (event.old_state, event.old_attempt, event.old_worker, event.old_mark) != (
-        before.state,
-        before.attempt,
-        before.worker,
-        before.mark,
-    ):
+    left = (before.state, before.attempt, before.worker, before.mark)
+    if (event.old_state, event.old_attempt, event.old_worker, event.old_mark) != left:
         return f"is changed in event {event.seq} from what no event left"
-    if event.op == "delete":
-        return ""
-    return _step(before, event)
+    return "" if event.op == "delete" else _step(before, event)
 
 
 def _begin(before: Event | None, event: Event) -> str:
     if before is not None and before.op != "delete":
         return f"begins twice, again in event {event.seq}"
-    if event.op == "insert" and (event.state, event.attempt, event.worker) != (
-        "available",
-        0,
-        None,
-    ):
-        return f"begins {event.state} with attempt {event.attempt}, not available with none"
+    begins = (event.state, event.attempt, event.worker)
+    if event.op == "insert" and begins != ("available", 0, None):
+        return f"begins {event.state} with attempt {event.attempt}"
     return ""
 
 
@@ -62,20 +51,14 @@ def _step(before: Event, event: Event) -> str:
     if event.state not in STEPS[before.state]:
         return f"goes from {before.state} to {event.state}"
     if before.state in FINAL and event.state == "available":
-        if event.requeued_at is None or event.requeued_at == before.requeued_at:
-            return f"leaves {before.state} though no operator asked for it"
-        return ""
+        asked = event.requeued_at is not None and event.requeued_at != before.requeued_at
+        return "" if asked else f"leaves {before.state} though no operator asked for it"
     if before.state == event.state:
-        held = (before.attempt, before.worker, before.excused, before.losses, before.started_at)
-        holds = (event.attempt, event.worker, event.excused, event.losses, event.started_at)
-        if held != holds:
-            return f"stays {event.state} and its start is rewritten from {held} to {holds}"
+        # Another attempt or worker is another start, which is a matter of I3 and I4.
+        held = (before.excused, before.losses, before.started_at, before.finished_at)
+        holds = (event.excused, event.losses, event.started_at, event.finished_at)
+        if held != holds and (before.attempt, before.worker) == (event.attempt, event.worker):
+            return f"stays {event.state} and its counts or times are rewritten"
     if (event.worker is not None) != (event.state == "running"):
         return f"is {event.state} with worker {event.worker}"
     return ""
-
-
-def _near(events: list[Event], event: Event) -> list[Event]:
-    """The change and what came right before it."""
-    place = events.index(event)
-    return events[max(0, place - 2) : place + 1]

@@ -18,6 +18,7 @@ from faults.evidence.records import (
     Pause,
     Session,
 )
+from faults.evidence.samples import sample_cycles
 from faults.evidence.witness import Witness, read_notes
 
 __all__ = [
@@ -36,4 +37,5 @@ __all__ = [
     "read_history",
     "read_notes",
     "record_effect",
+    "sample_cycles",
 ]

@@ -248,6 +248,17 @@ BEGIN
         CREATE OR REPLACE TRIGGER evidence_cycles
             AFTER INSERT OR UPDATE OF state OR DELETE ON evaluations.cycles
             FOR EACH ROW EXECUTE FUNCTION evidence.note_cycle();
+        INSERT INTO evidence.cycles (what, tenant_id, cycle_id, state, gone, come, evaluators)
+        SELECT f.what, f.tenant_id, f.cycle_id, f.state, 0, count(*), array_agg(DISTINCT f.evaluator_id)
+        FROM (
+            SELECT 'cycle' AS what, c.tenant_id, c.id AS cycle_id, c.state, NULL::uuid AS evaluator_id
+            FROM evaluations.cycles AS c
+            UNION ALL
+            SELECT 'evaluations', e.tenant_id, e.cycle_id, e.state, e.evaluator_id
+            FROM evaluations.evaluations AS e
+        ) AS f
+        WHERE NOT EXISTS (SELECT FROM evidence.cycles AS e WHERE e.cycle_id = f.cycle_id)
+        GROUP BY f.what, f.tenant_id, f.cycle_id, f.state;
         DROP TRIGGER IF EXISTS evidence_added ON evaluations.evaluations;
         CREATE TRIGGER evidence_added AFTER INSERT ON evaluations.evaluations
             REFERENCING NEW TABLE AS came
