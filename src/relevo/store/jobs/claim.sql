@@ -643,14 +643,15 @@ free AS MATERIALIZED (
                     ELSE 0
                 END
             ) AS n (number)
-            WHERE NOT EXISTS (
-                SELECT
+            -- A value, not NOT EXISTS: that may become a join of everything with everything.
+            WHERE (
+                SELECT p.number
                 FROM relevo.permits AS p
                 WHERE p.limit_id = g.id
                   AND p.for_tenant = g.for_tenant
                   AND p.for_lane = g.for_lane
                   AND p.number = n.number
-            )
+            ) IS NULL
         )
         -- Where some numbers above are still in use, as many fewer below are given out. All claims
         -- take the free ones in this order, so that two of them cannot take different ones instead.
