@@ -7,7 +7,9 @@ from typing import Any, Final
 import click
 
 from relevo.cli.language import gettext as _
-from relevo.model.options import MAX_DURATION
+
+LONGEST: Final = timedelta(days=36525)
+"""Beyond a hundred years neither Python nor PostgreSQL can add it to a date."""
 
 _WRITTEN: Final = re.compile(r"(?P<number>\d+(\.\d+)?)\s*(?P<unit>ms|s|m|h)?")
 _SECONDS: Final = {"ms": 0.001, None: 1, "s": 1, "m": 60, "h": 3600}
@@ -43,8 +45,7 @@ class Duration(click.ParamType[timedelta]):
         match = _WRITTEN.fullmatch(str(value).strip().lower())
         if match:
             seconds = float(match["number"]) * _SECONDS[match["unit"]]
-            # Beyond a hundred years neither Python nor PostgreSQL can add it to a date.
-            if (seconds > 0 or self.zero) and seconds <= MAX_DURATION.total_seconds():
+            if (seconds > 0 or self.zero) and seconds <= LONGEST.total_seconds():
                 return timedelta(seconds=seconds)
         return self.fail(
             _("%(value)r is no duration; write it like 30s, 500ms, 2m or 1h") % {"value": value},

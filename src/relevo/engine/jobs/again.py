@@ -8,6 +8,7 @@ from uuid import UUID
 from relevo.db.operation import Operation
 from relevo.engine.jobs.errors import JobHeld, JobNotFound, KeyHeld
 from relevo.model.job import JobState
+from relevo.model.kind import DEFAULT_RETENTION, Retention
 from relevo.store.jobs import again as again_rows
 from relevo.store.jobs import enqueue as enqueue_rows
 
@@ -89,7 +90,9 @@ def requeue_jobs(
     return len(queues)
 
 
-def cancel_jobs(tenant_id: UUID, kind: str, aggregate_id: str) -> Operation[Cancelled]:
+def cancel_jobs(
+    tenant_id: UUID, kind: str, aggregate_id: str, retention: Retention = DEFAULT_RETENTION
+) -> Operation[Cancelled]:
     """End the waiting jobs of one aggregate as cancelled, and ask running ones to stop.
 
     Needs a transaction: on commit none of them starts any more, on roll-back nothing has
@@ -99,6 +102,9 @@ def cancel_jobs(tenant_id: UUID, kind: str, aggregate_id: str) -> Operation[Canc
         tenant_id: Whose jobs.
         kind: Of which kind.
         aggregate_id: What they are about.
+        retention: How long the cancelled ones stay in the table; `KEEP` where a unique
+            index of yours relies on them. Those that are running end by their kind's.
     """
-    cancelled, asked = yield from again_rows.cancel_jobs(tenant_id, kind, aggregate_id)
+    keep = retention.keep(completed=False)
+    cancelled, asked = yield from again_rows.cancel_jobs(tenant_id, kind, aggregate_id, keep)
     return Cancelled(cancelled, asked)

@@ -40,8 +40,10 @@ def requeue_jobs(
     return {row[0]: row[1] for row in rows}
 
 
-def cancel_jobs(tenant_id: UUID, kind: str, aggregate_id: str) -> Operation[tuple[int, int]]:
+def cancel_jobs(
+    tenant_id: UUID, kind: str, aggregate_id: str, keep: float | None
+) -> Operation[tuple[int, int]]:
     """Answer how many jobs are cancelled, and how many were asked to stop."""
-    params = {"tenant_id": tenant_id, "kind": kind, "aggregate_id": aggregate_id}
+    params = {"tenant_id": tenant_id, "kind": kind, "aggregate_id": aggregate_id, "keep": keep}
     rows = yield Call(STATEMENTS["cancel_jobs"], params, needs_transaction=True)
     return rows[0][0], rows[0][1]

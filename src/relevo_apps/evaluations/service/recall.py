@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from relevo import Operation, cancel_jobs
+from relevo import KEEP, Operation, cancel_jobs
 from relevo_apps.evaluations.errors import CycleNotActive, RecallRefused
 from relevo_apps.evaluations.model.cycles import NOTIFICATION_KIND, CycleState, EvaluationState
 from relevo_apps.evaluations.model.reports import Recall
@@ -37,7 +37,7 @@ def recall(tenant_id: UUID, cycle_id: UUID, *, actor: str) -> Operation[Recall]:
     counts = yield from status_rows.count_evaluations(tenant_id, cycle_id)
     if submitted := counts[EvaluationState.SUBMITTED]:
         raise RecallRefused(name=cycle.name, submitted=submitted)
-    taken_back = yield from cancel_jobs(tenant_id, NOTIFICATION_KIND, str(cycle_id))
+    taken_back = yield from cancel_jobs(tenant_id, NOTIFICATION_KIND, str(cycle_id), KEEP)
     cancelled = taken_back.cancelled
     evaluations = yield from dispatch_rows.withdraw_evaluations(tenant_id, cycle_id)
     draft = yield from cycle_rows.reopen_cycle(tenant_id, cycle_id)
