@@ -104,7 +104,8 @@ class Tale:
     def go_back(self, job: int, outcome: str = "retried", **columns: Any) -> None:
         """End a start and let the job wait for the next: retried, released, snoozed or lost."""
         before = self.last(job)
-        end = {"state": "available", "worker": None, "program": f"relevo settle w{before.worker}"}
+        end: dict[str, Any] = {"state": "available", "worker": None}
+        end["program"] = f"relevo settle w{before.worker}"
         if outcome == "lost":
             end |= {"losses": before.losses + 1, "program": "relevo rescue w9"}
         elif outcome != "retried":

@@ -7,11 +7,10 @@ what had surely been committed when the claim began: an event whose snapshot kne
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterator
-from heapq import merge
 from uuid import UUID
 
 from faults.checker.gates import lane_of_job
-from faults.checker.story import Step, Story, is_claim, is_requeue, tell
+from faults.checker.story import Story, is_claim, is_requeue, tell
 from faults.checker.violation import Violation
 from faults.evidence.records import Event, LimitChange, has_seen
 
@@ -29,15 +28,11 @@ def lanes(story: Story) -> Iterator[Violation]:
     if not orders:
         return
     following = _Following(story)
-    for change in merge(story.steps, orders, key=_number):
+    for change in story.steps_among(orders):
         if isinstance(change, LimitChange):
             following.set_order(change)
         else:
             yield from following.follow(*change)
-
-
-def _number(change: Step | LimitChange) -> int:
-    return change.seq if isinstance(change, LimitChange) else change[1].seq
 
 
 class _Following:

@@ -6,10 +6,9 @@ A limit is judged when something starts: what ran before it was set goes on and 
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from heapq import merge
 
 from faults.checker.gates import Gates, Key, applies_to, concerns, key_of
-from faults.checker.story import Step, Story, is_claim, tell
+from faults.checker.story import Story, is_claim, tell
 from faults.checker.violation import Violation
 from faults.evidence.records import Event, LimitChange
 
@@ -34,7 +33,7 @@ def limits(story: Story) -> Iterator[Violation]:
     if not story.history.limits:
         return
     counted = Counted()
-    for change in merge(story.steps, story.history.limits, key=_number):
+    for change in story.steps_among(story.history.limits):
         if isinstance(change, LimitChange):
             _set(counted, change)
             continue
@@ -46,10 +45,6 @@ def limits(story: Story) -> Iterator[Violation]:
             yield from _judge(counted, event)
     for starts in counted.starts.values():
         yield from _windows(starts)
-
-
-def _number(change: Step | LimitChange) -> int:
-    return change.seq if isinstance(change, LimitChange) else change[1].seq
 
 
 def _set(counted: Counted, change: LimitChange) -> None:

@@ -20,6 +20,7 @@ from faults.evidence.records import (
 
 Piece: TypeAlias = Event | Effect | Attempt | Job | Note | Session | LimitChange | CycleChange
 Step: TypeAlias = tuple[Event | None, Event]
+Change: TypeAlias = Step | LimitChange
 
 FINAL = frozenset(("completed", "failed", "cancelled"))
 BEGINNINGS = frozenset(("insert", "found"))
@@ -56,6 +57,11 @@ class Story:
             found.append((last.get(event.job_id), event))
             last[event.job_id] = event
         return found
+
+    def steps_among(self, limits: Iterable[LimitChange]) -> list[Change]:
+        """Answer every change of jobs and of these limits, in the order of the evidence."""
+        changes: list[Change] = [*self.steps, *limits]
+        return sorted(changes, key=_seq)
 
     def steps_of(self, job_id: int) -> Iterator[Step]:
         """Answer the changes of one job, each with the one before it."""
@@ -106,6 +112,10 @@ def is_loss(before: Event | None, event: Event) -> bool:
 def is_before(earlier: int, later: int) -> bool:
     """Whether a time lies before another, as far as one clock can have shown both."""
     return earlier < later < earlier + SKEW
+
+
+def _seq(change: Change) -> int:
+    return change.seq if isinstance(change, LimitChange) else change[1].seq
 
 
 def _by_job(records: Iterable[Any]) -> dict[int, list[Any]]:

@@ -34,6 +34,8 @@ TABLES = {Event: "events", Effect: "effects", LimitChange: "limits", CycleChange
 SHARED: dict[Any, Any] = {}
 """One object for equal values: a history of millions of rows has few tenants and lanes."""
 
+SNAPSHOTS: dict[str, Snapshot] = {}
+
 NOW = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 ATTEMPTS = "SELECT job_id, attempt, outcome, worker, tenant_id FROM relevo.attempts"
@@ -127,11 +129,11 @@ def _read_value(name: str, value: Any) -> Any:
 
 
 def _snapshot(text: str) -> Snapshot:
-    if text not in SHARED:
+    if text not in SNAPSHOTS:
         xmin, xmax, under_way = text.split(":")
         numbers = frozenset(map(int, under_way.split(","))) if under_way else frozenset()
-        SHARED[text] = (int(xmin), int(xmax), numbers)
-    return SHARED[text]
+        SNAPSHOTS[text] = (int(xmin), int(xmax), numbers)
+    return SNAPSHOTS[text]
 
 
 def _numbered(events: Iterable[Event]) -> Iterator[Event]:
