@@ -26,13 +26,14 @@ from relevo import DEFAULT_TENANT
 from relevo.db.dsn import ENGINE_SETTINGS, WORKER_ROLE, with_session
 from relevo.model.ids import NO_LANE
 from relevo.model.job import ClaimedJob
-from relevo.model.ring import PRIORITIES, REVERSE_EVERY, Ring
+from relevo.model.ring import PRIORITIES, Ring
 from relevo.store.jobs.claim import STATEMENTS
 from workers import scaled
 
 pytestmark = [pytest.mark.core, pytest.mark.timeout(1800)]
 
 URGENT, LOW = 0, 3
+TENTH = 10
 
 
 @dataclass
@@ -99,10 +100,10 @@ def test_low_priority_work_gets_a_tenth_of_the_starts_under_steady_urgent_work(
         some_jobs(session.owner, sum(job.priority == URGENT for job in jobs), priority=URGENT)
         assert len(jobs) == limit
         # A sweep may have the tenth turn; it takes its share of the slots only.
-        assert len(started) >= limit * (claims // REVERSE_EVERY) * 0.8 - limit
+        assert len(started) >= limit * (claims // TENTH) * 0.8 - limit
 
     assert started == sorted(started)
-    assert claims <= 1.25 * REVERSE_EVERY * low / limit
+    assert claims <= 1.25 * TENTH * low / limit
 
 
 # --- F-072
