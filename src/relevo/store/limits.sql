@@ -8,10 +8,12 @@ FROM relevo.limits AS l
 LEFT JOIN LATERAL (
     SELECT extract(epoch FROM min(p.taken_at) - now()) + l.seconds AS start_in
     FROM relevo.permits AS p
-    WHERE p.limit_id = l.id
+    WHERE l.measure = 'starts'
+      AND l.scope <> 'lane'
+      AND p.limit_id = l.id
       AND p.number <= l.most
       AND p.taken_at BETWEEN now() - l.seconds * interval '1 second' AND now() + interval '1 minute'
-) AS next ON l.measure = 'starts' AND l.scope <> 'lane'
+) AS next ON true
 WHERE (l.scope = 'queue' AND l.name = %(queue)s::text)
    OR (l.scope IN ('kind', 'lane') AND l.name = ANY (%(kinds)s::text[]))
    OR l.scope = 'tenant';
@@ -232,7 +234,8 @@ WITH old AS MATERIALIZED (
       AND NOT EXISTS (
           SELECT
           FROM relevo.jobs AS j
-          WHERE j.tenant_id = p.job_tenant
+          -- An array of one, not "=": a plan for an empty table would read all jobs for each permit.
+          WHERE j.tenant_id = ANY (ARRAY[p.job_tenant])
             AND j.id = p.job_id
             AND j.live
       )

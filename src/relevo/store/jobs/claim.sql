@@ -552,7 +552,8 @@ gate AS MATERIALIZED (
                   ELSE EXISTS (
                       SELECT
                       FROM relevo.jobs AS j
-                      WHERE j.tenant_id = p.job_tenant
+                      -- An array of one, not "=": a plan for an empty table would hash them all.
+                      WHERE j.tenant_id = ANY (ARRAY[p.job_tenant])
                         AND j.id = p.job_id
                         AND j.worker IS NOT NULL
                         AND j.attempt = p.attempt
@@ -579,6 +580,7 @@ free AS MATERIALIZED (
         g.id,
         g.for_tenant,
         g.for_lane,
+        g.above,
         f.is_new,
         f.number,
         f.job_tenant,
@@ -716,6 +718,7 @@ door AS MATERIALIZED (
         array_agg(d.id ORDER BY d.gate) AS ids,
         array_agg(d.for_tenant ORDER BY d.gate) AS tenants,
         array_agg(d.for_lane ORDER BY d.gate) AS lanes,
+        array_agg(d.above ORDER BY d.gate) AS aboves,
         array_agg(d.free ORDER BY d.gate) AS frees,
         array_agg(d.begins ORDER BY d.gate) AS begins
     FROM (
@@ -724,6 +727,7 @@ door AS MATERIALIZED (
             f.id,
             f.for_tenant,
             f.for_lane,
+            f.above,
             count(f.number) AS free,
             sum(count(f.number)) OVER (ORDER BY f.gate) - count(f.number) AS begins
         FROM free AS f
@@ -731,7 +735,8 @@ door AS MATERIALIZED (
             f.gate,
             f.id,
             f.for_tenant,
-            f.for_lane
+            f.for_lane,
+            f.above
     ) AS d
 ),
 opened AS MATERIALIZED (
@@ -743,6 +748,7 @@ opened AS MATERIALIZED (
         array_agg(m.gate) FILTER (WHERE m.measure <> 'order') AS other_gates,
         -- The limit that keeps the lane in order; a lane has at most one.
         max(m.id) FILTER (WHERE m.measure = 'order') AS turns,
+        max((SELECT door.aboves FROM door)[m.gate]) FILTER (WHERE m.measure = 'order') AS beside,
         least(m.share, min((SELECT door.frees FROM door)[m.gate])) AS most,
         coalesce(min((SELECT door.frees FROM door)[m.gate]) FILTER (WHERE m.measure <> 'order'), 1) AS others,
         CASE
@@ -786,43 +792,36 @@ again AS MATERIALIZED (
     FROM opened AS o
     CROSS JOIN LATERAL (
         SELECT
-            j.available_at,
-            j.ctid AS spot,
-            j.tenant_id,
-            j.id,
-            least(j.attempt, 2147483646) + 1 AS attempt,
+            held.*,
             -- It has the permit of its turn already, and marks it: who saw the turn free has not.
             p.ctid AS permit
         FROM relevo.permits AS p
-        JOIN relevo.jobs AS j
-            ON j.tenant_id = p.job_tenant
-           AND j.id = p.job_id
+        CROSS JOIN LATERAL (
+            SELECT
+                j.available_at,
+                j.ctid AS spot,
+                j.tenant_id,
+                j.id,
+                least(j.attempt, 2147483646) + 1 AS attempt
+            FROM relevo.jobs AS j
+            WHERE j.tenant_id = p.job_tenant
+              AND j.id = p.job_id
+              AND j.queue = %(queue)s::text
+              AND j.live
+              AND j.available_at <= now()
+              AND j.worker IS NULL
+            FOR UPDATE SKIP LOCKED
+        ) AS held
         WHERE p.limit_id = o.turns
           AND p.for_tenant = o.tenant_id
           AND p.for_lane = o.lane
           AND p.number = 1
-          AND j.queue = %(queue)s::text
-          AND j.live
-          AND j.available_at <= now()
-          AND j.worker IS NULL
-          -- Those that ran when the order was declared.
-          AND NOT EXISTS (
-              SELECT
-              FROM relevo.permits AS beside
-              JOIN relevo.jobs AS held
-                  ON held.tenant_id = beside.job_tenant
-                 AND held.id = beside.job_id
-              WHERE beside.limit_id = o.turns
-                AND beside.for_tenant = o.tenant_id
-                AND beside.for_lane = o.lane
-                AND beside.number > 1
-                AND held.worker IS NOT NULL
-                AND held.attempt = beside.attempt
-          )
-        FOR UPDATE OF p, j SKIP LOCKED
+        FOR UPDATE OF p SKIP LOCKED
     ) AS due
     WHERE o.turns IS NOT NULL
       AND o.others > 0
+      -- None of those that ran when the order was declared.
+      AND o.beside = 0
     LIMIT %(limit)s::integer
 ),
 -- The first of a lane in order. It is found before it is locked: a SKIP LOCKED that looked for one
@@ -1017,18 +1016,21 @@ locked AS MATERIALIZED (
         t.tenant_id,
         t.id,
         t.attempt,
-        p.ctid AS permit
+        seen.permit
     FROM ticket AS t
-    JOIN relevo.permits AS p
-        ON p.limit_id = t.limit_id
-       AND p.for_tenant = t.for_tenant
-       AND p.for_lane = t.for_lane
-       AND p.number = t.number
-    WHERE p.job_tenant = t.last_tenant
-      AND p.job_id = t.last_id
-      AND p.attempt = t.last_attempt
-      AND p.taken_at = t.last_taken_at
-    FOR UPDATE OF p SKIP LOCKED
+    CROSS JOIN LATERAL (
+        SELECT p.ctid AS permit
+        FROM relevo.permits AS p
+        WHERE p.limit_id = t.limit_id
+          AND p.for_tenant = t.for_tenant
+          AND p.for_lane = t.for_lane
+          AND p.number = t.number
+          AND p.job_tenant = t.last_tenant
+          AND p.job_id = t.last_id
+          AND p.attempt = t.last_attempt
+          AND p.taken_at = t.last_taken_at
+        FOR UPDATE SKIP LOCKED
+    ) AS seen
 ),
 -- One moment for permits and jobs, so that what the row says and what was allowed agree.
 moment AS MATERIALIZED (
