@@ -59,28 +59,27 @@ def _show_tables(found: "_Found") -> None:
         ],
     )
     _table(
-        "What a job costs: CPU in microseconds, WAL in bytes, memory of the worker in MB",
-        [
-            "single: client",
-            "server",
-            "WAL",
-            "bulk: client",
-            "server",
-            "WAL",
-            "drain: worker",
-            "server",
-            "WAL",
-            "commits",
-            "RSS",
-        ],
+        "CPU of a job in microseconds, the client's or the worker's and the server's; both together"
+        f" {x}",
+        ["single: client", "server", x, "bulk: client", "server", x, "drain: worker", "server", x],
         found.names,
         [
-            *(
-                found.median(measure, key)
-                for measure in ("single", "bulk")
-                for key in ("client_us", "server_us", "wal")
-            ),
-            *(found.median("drain", key) for key in ("worker_us", "server_us", "wal")),
+            cell
+            for measure, side in (("single", "client"), ("bulk", "client"), ("drain", "worker"))
+            for cell in (
+                found.median(measure, f"{side}_us"),
+                found.median(measure, "server_us"),
+                found.ratio(measure, "cpu_us"),
+            )
+        ],
+    )
+    _table(
+        "WAL of a job in bytes; commits of a job; memory of the worker in MB",
+        ["single", "bulk", "drain", x, "commits of the drain", "RSS"],
+        found.names,
+        [
+            *(found.median(measure, "wal") for measure in ("single", "bulk", "drain")),
+            found.ratio("drain", "wal"),
             found.median("drain", "commits", 3),
             found.median("drain", "rss_mb"),
         ],
@@ -113,6 +112,10 @@ def _show_about(lines: Sequence[Line]) -> None:
     for line in lines:
         if "skipped" in line:
             print(f"skipped {line['contender']}: {line['skipped']}")
+    for line in lines:
+        if line.get("undone"):
+            where = f"round {line['round']}, {line['contender']}"
+            print(f"cut short in {where}: {line['undone']} jobs were still undone")
     for line in lines:
         if "error" in line:
             where = f"round {line['round']}, {line['contender']}, {line['measure']}"

@@ -58,7 +58,7 @@ def test_both_sides_are_measured_and_shown(server: str, tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
     assert again.stdout in ended.stdout
     rows = [line.split("|") for line in again.stdout.splitlines() if line.startswith("|")]
-    assert [row[1].strip() for row in rows].count("relevo") == 3
+    assert [row[1].strip() for row in rows].count("relevo") == 4
 
 
 def test_a_peer_that_cannot_be_installed_is_named_with_the_reason(
