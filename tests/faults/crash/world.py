@@ -1,0 +1,178 @@
+"""What a scenario works in: one database, one process, and what its witnesses saw."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from faults.crash.kinds import Kinds, crash_kinds
+from faults.crash.points import Points
+from faults.crash.process import Process
+from faults.crash.server import Server
+from faults.evidence import Witness
+from relevo.db.dsn import with_session
+
+ROUNDS = 60
+
+EXPIRE = """
+UPDATE relevo.workers
+SET expires_at = clock_timestamp()
+WHERE expires_at > clock_timestamp()
+"""
+MAKE_DUE = """
+UPDATE relevo.jobs
+SET available_at = clock_timestamp()
+WHERE state = 'available'
+  AND available_at > clock_timestamp()
+"""
+
+
+@dataclass
+class World:
+    """One database of one run.
+
+    Attributes:
+        server: Where it is.
+        dsn: The owner's address of it.
+        directory: Where the witnesses' files are.
+        points: What counts, and fails.
+        name: Whose turn it is: the process before a crash, or the one after.
+        has_limits: Whether processes declare what their kinds are limited to.
+        slices: Which parts of the server's log belong to what was counted.
+    """
+
+    server: Server
+    dsn: str
+    directory: Path
+    points: Points
+    name: str = "first"
+    has_limits: bool = False
+    slices: list[tuple[int, int]] = field(default_factory=list)
+
+    @cached_property
+    def witness(self) -> Witness:
+        """What the enqueuer saw."""
+        return Witness(self.directory / f"{self.name}-caller", is_synced=False)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        """The kinds of job; their handlers have a witness of their own."""
+        return crash_kinds(Witness(self.directory / f"{self.name}-worker", is_synced=False))
+
+    @cached_property
+    def process(self) -> Process:
+        """A worker's process with a session, which has declared its limits."""
+        process = Process(self.dsn, self.name, self.kinds.app)
+        process.beat()
+        if self.has_limits:
+            process.declare()
+        return process
+
+    @contextmanager
+    def counting(self) -> Iterator[None]:
+        """Count what is sent inside, and remember where the server logs it."""
+        begun = self.server.log_size()
+        with self.points.counting():
+            yield
+        self.slices.append((begun, self.server.log_size()))
+
+    def connect(self, role: str = "caller", **options: Any) -> psycopg.Connection[Any]:
+        """Open a connection for a role of its own."""
+        dsn = with_session(self.dsn, application_name=f"relevo {role} {self.name}", **options)
+        return psycopg.connect(dsn)
+
+    def enqueue(
+        self, connection: psycopg.Connection[Any], kind: str, refs: Sequence[str], **options: Any
+    ) -> None:
+        """Enqueue one after the other in one transaction, and tell the witness how it went."""
+        with self.told(refs, kind=kind, key=options.get("key")) as ids, connection.transaction():
+            job = self.kinds.kinds[kind].with_options(**options)
+            ids.extend(job.enqueue(connection, ref=ref) for ref in refs)
+
+    @contextmanager
+    def told(self, refs: Sequence[str], **about: Any) -> Iterator[list[Any]]:
+        """Note the intent, and afterwards what came of it; nothing where the process dies."""
+        for ref in refs:
+            self.witness.note("intent", ref=ref, unit=refs[0], **about)
+        enqueued: list[Any] = []
+        try:
+            yield enqueued
+        except psycopg.Error:
+            self.witness.note("unknown", unit=refs[0])
+            raise
+        for ref, one in zip(refs, enqueued, strict=True):
+            self.witness.note("enqueued", ref=ref, job_id=one.id, created=one.created)
+
+    def drain(self) -> None:
+        """Let a new process take over, and work until nothing is left to do."""
+        with psycopg.Connection.connect(self.dsn, autocommit=True) as owner:
+            owner.execute(EXPIRE)
+            self.process.rescue()
+            # What the handlers of before still waited for need not be waited for here.
+            for _ in range(ROUNDS):
+                owner.execute("DELETE FROM relevo.pauses")
+                owner.execute(MAKE_DUE)
+                self.process.forget()
+                self.process.claim()
+                self.process.work()
+                self.process.settle()
+                if owner.execute("SELECT count(*) FROM relevo.jobs WHERE live").fetchone() == (0,):
+                    return
+
+    def value(self, query: str, *params: object) -> Any:
+        """The only value of a query, asked by the owner."""
+        with psycopg.Connection.connect(self.dsn) as owner:
+            row = owner.execute(query.encode(), params or None).fetchone()
+        assert row is not None
+        return row[0]
+
+    def run(self, statement: str) -> None:
+        """Execute as the owner."""
+        with psycopg.Connection.connect(self.dsn) as owner:
+            owner.execute(statement.encode())
+
+    def close(self) -> None:
+        """Leave nothing open."""
+        self.points.cut_all()
+        for name in ("process",):
+            if name in self.__dict__:
+                self.process.close()
+
+
+Step = Callable[[World], None]
+
+
+def nothing(_: World) -> None:
+    """Do nothing."""
+
+
+def no_problems(_: World) -> list[str]:
+    """What the checker finds is all there is to say."""
+    return []
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Something that is interrupted at every point.
+
+    Attributes:
+        name: What it is called.
+        act: Do it; what is inside `counting` is interrupted.
+        prepare: Done once, in a database that every run gets a copy of.
+        again: What its caller does after the crash, before the jobs are worked off.
+        problems: What the checker cannot see, in words, when everything is over.
+        has_limits: Whether the kinds' limits are declared.
+        is_migrated: Whether the database has the schema before it begins.
+    """
+
+    name: str
+    act: Step
+    prepare: Step = nothing
+    again: Step = nothing
+    problems: Callable[[World], list[str]] = no_problems
+    has_limits: bool = False
+    is_migrated: bool = True
