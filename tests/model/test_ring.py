@@ -158,12 +158,12 @@ def test_what_is_forgotten_is_forgotten_whole() -> None:
     lanes = [lane(number) for number in range(1, DRY_LANES + 2)]
     swept(ring, *map(job, lanes))
     ring.end_round(begun(ring), 1000, [])
+    kept = (len(ring._floors), len(ring._kinds))
 
-    ring.end_walk([(lanes[0], None)], 100, 1.0, 0.0)
+    swept(ring, job(lanes[0], priority=0))
 
-    assert floors(begun(ring), lanes[0]) == [BEFORE_ALL] * 4
-    assert len(ring._floors) == DRY_LANES
-    assert len(ring._kinds) == DRY_LANES + 1
+    assert kept == (DRY_LANES, DRY_LANES)
+    assert floors(begun(ring), lanes[0]) == [(NOON, 1), *[BEFORE_ALL] * 3]
 
 
 # --- Floors
@@ -213,6 +213,9 @@ def test_a_clock_that_goes_back_takes_all_floors_with_it() -> None:
     found = begun(ring)
     assert floors(found, lane(1)) == [BEFORE_ALL] * 4
     assert floors(found, lane(2))[2] == (earlier, 7)
+    # From then on the new time is the one that goes on.
+    swept(ring, job(lane(3), started_at=earlier + timedelta(seconds=1)))
+    assert floors(begun(ring), lane(2))[2] == (earlier, 7)
 
 
 def test_a_clock_that_stands_still_takes_no_floor() -> None:
@@ -398,11 +401,12 @@ def test_under_limits_the_lanes_that_waited_for_a_permit_come_before_those_that_
 def test_under_limits_a_claim_that_left_slots_empty_walks_again_soon() -> None:
     """Others may have what may start; red when the worker waits a second for it."""
     ring = limited(Ring())
-    ring.end_walk([(lane(1), None)], 100, 1.0, 0.001)
+    ring.end_walk([(lane(1), None), (lane(2), None)], 100, 1.0, 0.001)
     ring.end_round(begun(ring, 10), 10, [job(lane(1), n) for n in range(10)])
     full = ring.sweep_in(1.0)
 
-    ring.end_round(begun(ring, 20), 20, [job(lane(1), n) for n in range(19)])
+    # One of two lanes gave all that it was asked for.
+    ring.end_round(begun(ring, 20), 20, [job(lane(1), n) for n in range(10)])
 
     assert full == pytest.approx(SWEEP_EVERY)
     assert ring.sweep_in(1.0) == pytest.approx(0.001 * SWEEP_SHARE)
