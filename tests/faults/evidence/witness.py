@@ -61,7 +61,8 @@ def read_notes(paths: Sequence[Path]) -> tuple[Note, ...]:
 
 
 def _read(path: Path) -> Iterator[Note]:
-    lines = path.read_bytes().split(b"\n")
+    # A process that was killed before it could say anything has left no file.
+    lines = path.read_bytes().split(b"\n") if path.exists() else [b""]
     # The last one is empty, or was cut when its writer was killed: nothing followed from it.
     for number, line in enumerate(lines[:-1]):
         yield Note.from_line(json.loads(line), source=path.name, number=number)
