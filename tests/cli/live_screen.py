@@ -29,6 +29,7 @@ class LiveScreen:
         fcntl.ioctl(self._follower, termios.TIOCSWINSZ, size)
         self.modes = termios.tcgetattr(self._follower)
         self.raw = b""
+        self._looked_to = 0
         kept = {name: value for name, value in command.environment.items() if name != "TERM"}
         self.process = subprocess.Popen(
             [COMMAND, *words],
@@ -40,13 +41,16 @@ class LiveScreen:
         )
 
     def until(self, text: str, bound: float = PATIENCE) -> str:
-        """Wait until a text is drawn after all that was waited for before; answer the new part."""
-        before = len(self.raw)
+        """Wait until a text is drawn after the one that was waited for before.
+
+        Answers what was drawn between the two, this one included.
+        """
         end = time.monotonic() + bound
-        while text not in (drawn := plain(self.raw[before:])):
+        while (place := plain(self.raw).find(text, self._looked_to)) < 0:
             if not self._read(end - time.monotonic()):
                 raise AssertionError(plain(self.raw))
-        return drawn
+        begin, self._looked_to = self._looked_to, place + len(text)
+        return plain(self.raw)[begin : self._looked_to]
 
     def type(self, keys: bytes) -> None:
         os.write(self._leader, keys)
