@@ -1,6 +1,8 @@
 """A real PostgreSQL for every test: one server, one migrated template, a clone for each test.
 
 `RELEVO_TEST_DSN` names a server (15 or newer, superuser) to use instead of the embedded one.
+`RELEVO_TEST_SETTINGS` gives the embedded one more settings, such as those of a database whose
+owner chose another isolation level: `default_transaction_isolation=serializable search_path=''`.
 """
 
 import os
@@ -30,6 +32,8 @@ FAST = {
     "log_min_messages": "fatal",
 }
 
+OTHERS = dict(word.split("=", 1) for word in os.environ.get("RELEVO_TEST_SETTINGS", "").split())
+
 _numbers = count(1)
 
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so would every
@@ -52,7 +56,7 @@ def server() -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="relevo-test-") as root:
         # As root the server runs as somebody else, who has to get there.
         Path(root).chmod(0o755)
-        with Embedded(Path(root) / "pg", settings=FAST) as embedded:
+        with Embedded(Path(root) / "pg", settings={**FAST, **OTHERS}) as embedded:
             yield embedded.dsn()
 
 
