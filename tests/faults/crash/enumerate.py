@@ -124,6 +124,8 @@ class Enumeration:
         self, scenario: Scenario, points: Points, *, is_logged: bool = False
     ) -> Iterator[tuple[str, World]]:
         template = self._template(scenario)
+        if scenario.is_alone:
+            self._server.forget_roles()
         self._numbers += 1
         directory = self._directory / f"{scenario.name}-{self._numbers}"
         directory.mkdir()

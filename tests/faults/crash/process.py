@@ -135,6 +135,29 @@ class Process:
         self._await(self.claimer._claim_all(self.heartbeat.worker, self._settings.queues))
         return len(self.slots.held)
 
+    def resolve_doubt(self) -> None:
+        """Hand back what it holds and does not know, as after a claim whose answer was lost."""
+        assert self.heartbeat.worker is not None
+        self.claimer._doubtful = (self.heartbeat.worker, 0.0)
+        self._await(self.claimer._resolve_doubt(self.heartbeat.worker, at_once=True))
+
+    def find_due(self) -> None:
+        """Look for queues in which something is due."""
+        self._await(self.claimer._find_due())
+
+    def mark_idle(self, *, idle: bool) -> None:
+        """Say whether it wants to be woken."""
+        assert self.heartbeat.worker is not None
+        marking = session.mark_idle(self.heartbeat.worker, idle=idle)
+        self._await(self._connections["claim"].run(marking))
+
+    def hand_back(self, number: int) -> None:
+        """Give back so many jobs that it has not started."""
+        for worker, queue, job in self.slots.held[:number]:
+            back = settlement.release(None, job, "the worker stops")
+            self.settler.put(Answer(worker, queue, back))
+        del self.slots.held[:number]
+
     def forget(self) -> None:
         """Remember no lane and no pace, so that the next claim sweeps at once."""
         self.claimer._rings = {queue: Ring() for queue in self._settings.queues}

@@ -14,11 +14,12 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from faults.crash.names import name_of
+from faults.crash.names import LINES, name_of
 from faults.crash.points import Point, role_of
 from relevo.db.embedded import Embedded
 from relevo.db.embedded.launch import is_gone
 from relevo.db.embedded.postmaster import read_address
+from relevo.db.migrate import migrate
 
 BOUND = 30.0
 PREFIX = "@%d|%a@ "
@@ -69,6 +70,20 @@ class Server:
         yield name, self.dsn(name)
         drop = sql.SQL("DROP DATABASE {} WITH (FORCE)")
         self._admin.execute(drop.format(sql.Identifier(name)))
+
+    @contextmanager
+    def reference(self) -> Iterator[str]:
+        """Lend a database that was migrated without any fault."""
+        name = "crash_reference"
+        exists = "SELECT count(*) FROM pg_database WHERE datname = %s"
+        if self._admin.execute(exists, [name]).fetchone() == (0,):
+            migrate(self.create(name), LINES)
+        yield self.dsn(name)
+
+    def forget_roles(self) -> None:
+        """Drop the engine's roles; no database may use them."""
+        self._admin.execute("DROP DATABASE IF EXISTS crash_reference")
+        self._admin.execute("DROP ROLE IF EXISTS relevo_worker, relevo_web")
 
     def dsn(self, database: str) -> str:
         """Answer the address of a database."""
@@ -137,7 +152,7 @@ def _read(entry: str, database: str) -> list[Point]:
 def a_server(*, is_durable: bool) -> Iterator[Server]:
     """Run a server; a durable one keeps what it acknowledged through an immediate stop."""
     settings = SETTINGS if is_durable else {**SETTINGS, **FAST}
-    with tempfile.TemporaryDirectory(prefix="relevo-crash-") as root:
+    with tempfile.TemporaryDirectory(prefix="relevo-crash-", dir=_place(is_durable)) as root:
         Path(root).chmod(0o755)
         with Embedded(Path(root) / "pg", settings=settings) as embedded:
             server = Server(embedded)
@@ -145,3 +160,9 @@ def a_server(*, is_durable: bool) -> Iterator[Server]:
                 yield server
             finally:
                 server.close()
+
+
+def _place(is_durable: bool) -> str | None:
+    """What need not survive is kept in memory where there is room for it."""
+    memory = Path("/dev/shm")
+    return str(memory) if not is_durable and os.access(memory, os.W_OK) else None

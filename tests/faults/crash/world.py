@@ -14,6 +14,7 @@ from faults.crash.points import Points
 from faults.crash.process import Process
 from faults.crash.server import Server
 from faults.evidence import Witness
+from relevo import Enqueued
 from relevo.db.dsn import with_session
 
 ROUNDS = 60
@@ -23,6 +24,7 @@ UPDATE relevo.workers
 SET expires_at = clock_timestamp()
 WHERE expires_at > clock_timestamp()
 """
+UNFINISHED = "SELECT count(*) FROM relevo.jobs WHERE live AND kind <> 'nobody.knows'"
 MAKE_DUE = """
 UPDATE relevo.jobs
 SET available_at = clock_timestamp()
@@ -52,6 +54,7 @@ class World:
     name: str = "first"
     has_limits: bool = False
     slices: list[tuple[int, int]] = field(default_factory=list)
+    _started: list[Process] = field(default_factory=list)
 
     @cached_property
     def witness(self) -> Witness:
@@ -63,10 +66,15 @@ class World:
         """The kinds of job; their handlers have a witness of their own."""
         return crash_kinds(Witness(self.directory / f"{self.name}-worker", is_synced=False))
 
+    def start(self) -> Process:
+        """A worker's process that has done nothing yet."""
+        self._started.append(Process(self.dsn, self.name, self.kinds.app))
+        return self._started[-1]
+
     @cached_property
     def process(self) -> Process:
         """A worker's process with a session, which has declared its limits."""
-        process = Process(self.dsn, self.name, self.kinds.app)
+        process = self.start()
         process.beat()
         if self.has_limits:
             process.declare()
@@ -80,10 +88,17 @@ class World:
             yield
         self.slices.append((begun, self.server.log_size()))
 
-    def connect(self, role: str = "caller", **options: Any) -> psycopg.Connection[Any]:
-        """Open a connection for a role of its own."""
-        dsn = with_session(self.dsn, application_name=f"relevo {role} {self.name}", **options)
+    def connect(self, purpose: str = "caller", **options: Any) -> psycopg.Connection[Any]:
+        """Open a connection under the name of its purpose."""
+        dsn = with_session(self.dsn, application_name=f"relevo {purpose} {self.name}", **options)
         return psycopg.connect(dsn)
+
+    def some(self, **numbers: int) -> None:
+        """Enqueue so many jobs of each kind."""
+        with self.connect() as connection:
+            for kind, number in numbers.items():
+                refs = [f"{kind}-{n}" for n in range(number)]
+                self.enqueue(connection, f"crash.{kind}", refs)
 
     def enqueue(
         self, connection: psycopg.Connection[Any], kind: str, refs: Sequence[str], **options: Any
@@ -107,6 +122,15 @@ class World:
         for ref, one in zip(refs, enqueued, strict=True):
             self.witness.note("enqueued", ref=ref, job_id=one.id, created=one.created)
 
+    def created(self, ref: str) -> Enqueued:
+        """A job that was inserted by SQL, as an enqueue would have answered it."""
+        (job_id,) = self.row("SELECT id FROM relevo.jobs WHERE payload ->> 'ref' = %s", ref)
+        return Enqueued(job_id, created=True)
+
+    def make_due(self) -> None:
+        """Let nothing wait for its time."""
+        self.run(MAKE_DUE)
+
     def drain(self) -> None:
         """Let a new process take over, and work until nothing is left to do."""
         with psycopg.Connection.connect(self.dsn, autocommit=True) as owner:
@@ -120,15 +144,15 @@ class World:
                 self.process.claim()
                 self.process.work()
                 self.process.settle()
-                if owner.execute("SELECT count(*) FROM relevo.jobs WHERE live").fetchone() == (0,):
+                if owner.execute(UNFINISHED).fetchone() == (0,):
                     return
 
-    def value(self, query: str, *params: object) -> Any:
-        """The only value of a query, asked by the owner."""
+    def row(self, query: str, *params: object) -> tuple[Any, ...]:
+        """The first row of a query, asked by the owner."""
         with psycopg.Connection.connect(self.dsn) as owner:
             row = owner.execute(query.encode(), params or None).fetchone()
         assert row is not None
-        return row[0]
+        return row
 
     def run(self, statement: str) -> None:
         """Execute as the owner."""
@@ -138,9 +162,9 @@ class World:
     def close(self) -> None:
         """Leave nothing open."""
         self.points.cut_all()
-        for name in ("process",):
-            if name in self.__dict__:
-                self.process.close()
+        for process in self._started:
+            process.close()
+        self._started.clear()
 
 
 Step = Callable[[World], None]
@@ -167,6 +191,7 @@ class Scenario:
         problems: What the checker cannot see, in words, when everything is over.
         has_limits: Whether the kinds' limits are declared.
         is_migrated: Whether the database has the schema before it begins.
+        is_alone: Whether no other database of the server may have been migrated.
     """
 
     name: str
@@ -176,3 +201,4 @@ class Scenario:
     problems: Callable[[World], list[str]] = no_problems
     has_limits: bool = False
     is_migrated: bool = True
+    is_alone: bool = False
