@@ -184,6 +184,35 @@ def test_an_ordered_lane_goes_by_what_was_surely_there() -> None:
     assert named(tale.history()) == set()
 
 
+def test_an_order_that_is_declared_late_begins_with_what_runs() -> None:
+    tale = Tale()
+    for job in (1, 2, 3, 4):
+        tale.enqueue(job, lane=OTHER)
+    tale.claim(1)
+    tale.go_back(1)
+    for job in (3, 2):
+        tale.claim(job)
+    tale.limit("lane", "test.work", measure="order")
+    # The third ran beside the second, which was due first and keeps its turn.
+    for job in (3, 2):
+        tale.go_back(job, available_at=tale.last(job).available_at)
+    for job in (2, 1, 3, 4):
+        tale.claim(job)
+        tale.finish(job)
+
+    assert named(tale.history()) == set()
+
+
+def test_an_answer_about_a_whole_transaction_leaves_refused_keys_open() -> None:
+    tale = Tale()
+    tale.note("intent", ref="a", unit="u")
+    tale.note("intent", ref="b", unit="u", key="held")
+    done(tale, ref="a")
+    tale.note("enqueued", unit="u")
+
+    assert named(tale.history()) == set()
+
+
 def test_repeated_deliveries_under_one_key_are_allowed() -> None:
     tale = Tale()
     running(tale)

@@ -89,6 +89,9 @@ def _answer(
             yield _wrong(f"{intent.ref} was rolled back, and is there", tell(intent, note, *events))
         if note.what != "enqueued" or note.fields.get("created") is False:
             continue
+        if note.ref is None and intent.fields.get("key"):
+            # The answer is about a whole transaction, and this one may have been refused.
+            continue
         if not events:
             yield _wrong(f"{intent.ref} was acknowledged, and is not there", tell(intent, note))
         elif note.job_id is not None and note.ref and events[0].job_id != note.job_id:

@@ -48,9 +48,6 @@ class Gates:
         else:
             self._limits[change.id] = change
 
-    def __bool__(self) -> bool:
-        return bool(self._limits)
-
     def of(self, job: Event) -> Iterator[Gate]:
         """Answer the limits that a job falls under."""
         own = {

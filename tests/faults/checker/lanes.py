@@ -57,8 +57,10 @@ class _Following:
         if change.name in self._kinds:
             return
         self._kinds[change.name] = change.id
-        for lane, jobs in self._running.items():
-            if jobs and lane[1] == change.name:
+        # Whoever had started before the order counted has a turn only while it runs.
+        for lane in [lane for lane in self._turns if lane[1] == change.name]:
+            del self._turns[lane]
+            if jobs := self._running[lane]:
                 self._turns[lane] = min(jobs, key=lambda job: _place(self._last[job]))
 
     def follow(self, before: Event | None, event: Event) -> Iterator[Violation]:

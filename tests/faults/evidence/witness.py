@@ -37,8 +37,9 @@ class Witness:
         Args:
             what: `intent`, `enqueued`, `rolled_back`, `unknown`, `start`, `end`, `effect`,
                 `delivered` or `sample`.
-            fields: `ref` (the enqueuer's own reference, in the payload as well), `unit` (the
-                transaction that several refs share; default is the ref itself), `created`
+            fields: `ref` (the enqueuer's own reference, used once and in the payload as well),
+                `unit` (the transaction that several refs share; default is the ref itself, and
+                an answer without a ref is about the whole unit), `created`
                 (False where a key was held), `job_id`, `tenant_id`, `attempt`, `session`,
                 `kind`, `key`, and whatever else helps a reader.
         """
