@@ -20,18 +20,28 @@ from relevo.model.ring import Ring
 from relevo.model.scope import Scope
 from relevo.store.jobs import claim as claim_rows
 
+ENGINES_LEVEL = r"-c default_transaction_isolation=read\ committed"
 GATE = 4711
 SEEN = "WHERE n.is_whole"
 """Where `claim_limited` has seen which permits are free and has locked none of them."""
 
 
 @pytest.fixture
+def connection(shared_database: str) -> Iterator[psycopg.Connection]:
+    """A transaction that is rolled back, at the level of the engine's own whatever the default."""
+    with psycopg.connect(shared_database) as opened:
+        opened.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        yield opened
+        opened.rollback()
+
+
+@pytest.fixture
 def sessions(database: str) -> Iterator[Callable[[], psycopg.Connection]]:
-    """Connections to the test's database, each statement of them committed by itself."""
+    """Connections to the test's database as the engine's, each statement committed by itself."""
     opened: list[psycopg.Connection] = []
 
     def connect() -> psycopg.Connection:
-        opened.append(psycopg.connect(database, autocommit=True))
+        opened.append(psycopg.connect(database, autocommit=True, options=ENGINES_LEVEL))
         return opened[-1]
 
     yield connect

@@ -20,6 +20,7 @@ from factories import (
     value,
 )
 from limiting import (
+    connection,
     in_lane,
     limit,
     running,
@@ -33,7 +34,7 @@ from relevo.model.limit import Limit
 from relevo.model.ring import Ring
 from relevo.model.scope import Scope
 
-__all__ = ["sessions"]
+__all__ = ["connection", "sessions"]
 
 pytestmark = pytest.mark.core
 

@@ -16,13 +16,15 @@ from factories import (
     some_jobs,
     value,
 )
-from limiting import in_lane, know, limit, ordered
+from limiting import connection, in_lane, know, limit, ordered
 from relevo import DEFAULT_TENANT
 from relevo.db.drivers import run
 from relevo.engine.limits import list_limits
 from relevo.model.ids import lane_of
 from relevo.model.ring import Ring
 from relevo.model.scope import Scope
+
+__all__ = ["connection"]
 
 pytestmark = pytest.mark.core
 

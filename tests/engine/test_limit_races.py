@@ -134,8 +134,8 @@ def test_claims_side_by_side_never_exceed_and_use_up_their_limits(  # noqa: C901
     with look.transaction():
         run(look, set_limit(Scope.QUEUE, QUEUE, 9))
         run(look, set_limit(Scope.LANE, KIND, 2))
-    look.execute("CREATE TABLE seen (queue_count int, lane_count int)")
-    look.execute("CREATE TABLE starts (job_id bigint)")
+    look.execute("CREATE TABLE public.seen (queue_count int, lane_count int)")
+    look.execute("CREATE TABLE public.starts (job_id bigint)")
     stop, failures = threading.Event(), []
 
     def work() -> None:
@@ -146,14 +146,14 @@ def test_claims_side_by_side_never_exceed_and_use_up_their_limits(  # noqa: C901
             ring.rest()
             jobs = claim_some(connection, worker, next(sizes), ring=ring)
             for job in jobs:
-                connection.execute("INSERT INTO starts VALUES (%s)", [job.id])
+                connection.execute("INSERT INTO public.starts VALUES (%s)", [job.id])
             settle_some(connection, worker, jobs)
 
     def sample() -> None:
         connection = sessions()
         while not stop.is_set():
             connection.execute(
-                "INSERT INTO seen SELECT coalesce(sum(n), 0), coalesce(max(n), 0) FROM"
+                "INSERT INTO public.seen SELECT coalesce(sum(n), 0), coalesce(max(n), 0) FROM"
                 " (SELECT count(*) AS n FROM relevo.jobs WHERE worker IS NOT NULL"
                 " GROUP BY lane) AS lanes"
             )
@@ -179,7 +179,7 @@ def test_claims_side_by_side_never_exceed_and_use_up_their_limits(  # noqa: C901
 
     assert failures == []
     assert value(look, "SELECT count(*) FROM relevo.jobs WHERE state = 'completed'") == 300
-    assert value(look, "SELECT count(*) = count(DISTINCT job_id) FROM starts")
-    most = look.execute("SELECT max(queue_count), max(lane_count) FROM seen").fetchone()
+    assert value(look, "SELECT count(*) = count(DISTINCT job_id) FROM public.starts")
+    most = look.execute("SELECT max(queue_count), max(lane_count) FROM public.seen").fetchone()
     assert most[0] <= 9
     assert most[1] <= 2

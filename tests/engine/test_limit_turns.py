@@ -16,7 +16,16 @@ from factories import (
     settle_some,
     some_jobs,
 )
-from limiting import in_lane, know, limit, ordered, running, sessions, stopped_after_its_look
+from limiting import (
+    connection,
+    in_lane,
+    know,
+    limit,
+    ordered,
+    running,
+    sessions,
+    stopped_after_its_look,
+)
 from relevo import DEFAULT_TENANT
 from relevo.db.drivers import run
 from relevo.engine.jobs.again import requeue
@@ -25,7 +34,7 @@ from relevo.model.ring import Ring
 from relevo.model.scope import Scope
 from relevo.model.settlement import Action
 
-__all__ = ["sessions"]
+__all__ = ["connection", "sessions"]
 
 pytestmark = pytest.mark.core
 

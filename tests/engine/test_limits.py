@@ -23,6 +23,7 @@ from factories import (
     states,
     value,
 )
+from limiting import connection
 from relevo import DEFAULT_TENANT
 from relevo.db.drivers import run
 from relevo.engine.jobs.rescue import end_expired_sessions, rescue_lost_jobs
@@ -39,6 +40,8 @@ from relevo.model.limit import Limit
 from relevo.model.ring import Ring
 from relevo.model.scope import Scope
 from relevo.model.settlement import Action
+
+__all__ = ["connection"]
 
 pytestmark = pytest.mark.core
 

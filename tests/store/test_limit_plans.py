@@ -16,7 +16,7 @@ from plans import Node, Prepared, as_engine, nodes, scans
 from psycopg import sql
 
 from factories import KIND, QUEUE, a_worker, claim_some, make_due, settle_some, some_jobs, value
-from limiting import in_lane, know, limit, ordered
+from limiting import ENGINES_LEVEL, in_lane, know, limit, ordered
 from relevo import DEFAULT_TENANT
 from relevo.model.ids import NO_LANE, lane_of
 from relevo.model.ring import Ring
@@ -123,7 +123,7 @@ def filled(server: str, template: str) -> Iterator[dict[str, Any]]:
         try:
             with (
                 psycopg.connect(as_engine(dsn), autocommit=True) as session,
-                psycopg.connect(dsn, autocommit=True) as owner,
+                psycopg.connect(dsn, autocommit=True, options=ENGINES_LEVEL) as owner,
             ):
                 # The driver would forget all prepared statements after a roll-back.
                 session.prepare_threshold = None
@@ -284,7 +284,7 @@ def test_a_claim_under_a_limit_that_is_used_up_writes_no_wal(
     """Red when jobs or permits are locked before it is known that a permit is free."""
     names = {Scope.QUEUE: QUEUE, Scope.TENANT: "*"}
     ring = Ring()
-    with psycopg.connect(database, autocommit=True) as owner:
+    with psycopg.connect(database, autocommit=True, options=ENGINES_LEVEL) as owner:
         worker = a_worker(owner)
         limit(owner, scope, names.get(scope, KIND), 2, within=within)
         for _ in range(5):
@@ -297,7 +297,7 @@ def test_a_claim_under_a_limit_that_is_used_up_writes_no_wal(
 def test_a_claim_beside_a_turn_that_waits_for_a_permit_writes_no_wal(database: str) -> None:
     """Red when a retry that keeps its turn is locked though its kind is at its limit."""
     ring = Ring()
-    with psycopg.connect(database, autocommit=True) as owner:
+    with psycopg.connect(database, autocommit=True, options=ENGINES_LEVEL) as owner:
         worker = a_worker(owner)
         ordered(owner)
         jobs = [in_lane(owner, key) for key in "ab"]
