@@ -1,6 +1,6 @@
 """Histories in which one promise about jobs and their starts is broken; the name says which."""
 
-from faults.evidence.records import Attempt, Effect, History, Job, Pause
+from faults.evidence.records import Archiving, Attempt, Effect, History, Job, Pause
 from faults.tale import Tale, done, running
 
 
@@ -74,6 +74,13 @@ def i1_another_state(tale: Tale) -> History:
 def i1_in_table_and_archive(tale: Tale) -> History:
     done(tale)
     return tale.history(jobs=(Job(1, "completed", 1), Job(1, "completed", 1, is_archived=True)))
+
+
+def i1_in_neither_table_nor_archive(tale: Tale) -> History:
+    tale.now += 10**7
+    done(tale)
+    tale.prune(1)
+    return tale.history(archiving=(Archiving(0, is_on=True, at=1),))
 
 
 def i2_due_and_never_started(tale: Tale) -> None:

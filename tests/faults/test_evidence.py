@@ -25,7 +25,9 @@ from factories import (
 from faults.checker import check
 from faults.evidence import Event, Witness, install, read_history, read_notes
 from relevo.db.drivers import run
+from relevo.engine.archive import make_months
 from relevo.engine.jobs.again import cancel_jobs, requeue
+from relevo.engine.jobs.prune import BEGINNING, prune
 from relevo.engine.jobs.rescue import end_expired_sessions, rescue_lost_jobs
 from relevo.model.settlement import Action
 from workers import wait_until
@@ -164,6 +166,30 @@ def test_sessions_limits_and_their_ends_are_kept(
         ("update", 2),
         ("delete", 2),
     ]
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_what_is_pruned_goes_to_the_archive_while_it_is_on(
+    evident: str, connection: psycopg.Connection, *, is_kept: bool
+) -> None:
+    connection.execute("UPDATE relevo.installation SET archiving = true")
+    # It has been on for a while.
+    connection.execute("UPDATE evidence.archiving SET at = at - interval '1 minute'")
+    a_job(connection, state="completed", prune_at="now")
+    # Where the evidence begins with a job that has ended.
+    connection.execute("TRUNCATE evidence.events")
+    connection.commit()
+    install(evident)
+    run(connection, make_months(BEGINNING))
+    run(connection, prune(BEGINNING))
+    if not is_kept:
+        connection.execute("DELETE FROM relevo.archive")
+    connection.commit()
+
+    history = read_history(evident)
+
+    assert [event.op for event in history.events] == ["found", "delete"]
+    assert [violation.invariant for violation in check(history)] == ["I1"] * (not is_kept)
 
 
 def test_other_roles_leave_evidence_and_cannot_forge_it(evident: str) -> None:

@@ -11,12 +11,15 @@ from faults.checker.violation import Violation
 from faults.evidence.records import Event, Note
 
 SECOND = 1_000_000
+MONTH = 27 * 24 * 3600 * SECOND
+"""What ended within so long ago is of a month that every archive keeps."""
 
 
 def conservation(story: Story) -> Iterator[Violation]:
     """Compare the witnesses' words, the events, and the rows at the end."""
     yield from _rows(story)
     yield from _deletions(story)
+    yield from _archive(story)
     yield from _references(story)
 
 
@@ -52,6 +55,22 @@ def _deletions(story: Story) -> Iterator[Violation]:
         elif event.prune_at and event.finished_at and event.prune_at < event.finished_at - SECOND:
             why = f"job {event.job_id} may go before it ended"
             yield _wrong(why, tell(before, event))
+
+
+def _archive(story: Story) -> Iterator[Violation]:
+    """While the archive is on, what leaves the table arrives there."""
+    for event in story.history.events:
+        if event.op != "delete" or event.old_state not in FINAL:
+            continue
+        switches = story.history.archiving
+        before = [one for one in switches if one.seq < event.seq]
+        is_on = bool(before) and all(one.is_on for one in switches[len(before) - 1 :])
+        # A batch that began when the switch was just being turned may not have known.
+        if not is_on or before[-1].at > event.began_at - SECOND:
+            continue
+        rows = [job.attempt for job in story.jobs.get(event.job_id, ()) if job.is_archived]
+        if event.attempt not in rows and (event.finished_at or 0) > event.at - MONTH:
+            yield _wrong(f"job {event.job_id} is in neither table nor archive", tell(event))
 
 
 def _references(story: Story) -> Iterator[Violation]:

@@ -8,6 +8,7 @@ from faults.evidence.effect import record_effect
 from faults.evidence.history import History, read_history
 from faults.evidence.install import install
 from faults.evidence.records import (
+    Archiving,
     Attempt,
     CycleChange,
     Effect,
@@ -22,6 +23,7 @@ from faults.evidence.samples import sample_cycles
 from faults.evidence.witness import Witness, read_notes
 
 __all__ = [
+    "Archiving",
     "Attempt",
     "CycleChange",
     "Effect",

@@ -86,6 +86,12 @@ CREATE TABLE IF NOT EXISTS evidence.limits (
     seconds float8
 );
 
+CREATE TABLE IF NOT EXISTS evidence.archiving (
+    seq bigint PRIMARY KEY DEFAULT nextval('evidence.seq'),
+    at timestamptz NOT NULL DEFAULT clock_timestamp(),
+    is_on boolean NOT NULL
+);
+
 -- What happened to a cycle: one row for each state of the cycle or of its evaluations that a
 -- statement left or reached, with the number of rows before and after it.
 CREATE TABLE IF NOT EXISTS evidence.cycles (
@@ -177,6 +183,14 @@ BEGIN
     RETURN NULL;
 END $$;
 
+CREATE OR REPLACE FUNCTION evidence.note_archiving() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
+BEGIN
+    INSERT INTO evidence.archiving (is_on)
+    VALUES (NEW.archiving);
+    RETURN NULL;
+END $$;
+
 CREATE OR REPLACE FUNCTION evidence.note_cycle() RETURNS trigger
     LANGUAGE plpgsql SECURITY DEFINER SET search_path = '' AS $$
 BEGIN
@@ -243,6 +257,14 @@ BEGIN
         SELECT 'found', l.id, l.scope, l.name, l.measure, l.most, l.seconds
         FROM relevo.limits AS l
         WHERE NOT EXISTS (SELECT FROM evidence.limits AS e WHERE e.id = l.id);
+    END IF;
+    IF to_regclass('relevo.archive') IS NOT NULL THEN
+        CREATE OR REPLACE TRIGGER evidence_archiving AFTER UPDATE OF archiving ON relevo.installation
+            FOR EACH ROW EXECUTE FUNCTION evidence.note_archiving();
+        INSERT INTO evidence.archiving (is_on)
+        SELECT i.archiving
+        FROM relevo.installation AS i
+        WHERE NOT EXISTS (SELECT FROM evidence.archiving);
     END IF;
     IF to_regclass('evaluations.evaluations') IS NOT NULL THEN
         CREATE OR REPLACE TRIGGER evidence_cycles

@@ -11,6 +11,7 @@ from uuid import UUID
 import psycopg
 
 from faults.evidence.records import (
+    Archiving,
     Attempt,
     CycleChange,
     Effect,
@@ -27,9 +28,15 @@ from faults.evidence.witness import read_notes
 
 __all__ = ["History", "read_history"]
 
-R = TypeVar("R", Event, Effect, LimitChange, CycleChange)
+R = TypeVar("R", Event, Effect, LimitChange, Archiving, CycleChange)
 
-TABLES = {Event: "events", Effect: "effects", LimitChange: "limits", CycleChange: "cycles"}
+TABLES = {
+    Event: "events",
+    Effect: "effects",
+    LimitChange: "limits",
+    Archiving: "archiving",
+    CycleChange: "cycles",
+}
 
 SHARED: dict[Any, Any] = {}
 """One object for equal values: a history of millions of rows has few tenants and lanes."""
@@ -97,6 +104,7 @@ def _read(connection: psycopg.Connection, notes: tuple[Note, ...]) -> History:
         ),
         limits=tuple(_records(LimitChange, rows)),
         pauses=tuple(Pause(*row) for row in rows(PAUSES.format(pauses))),
+        archiving=tuple(_records(Archiving, rows)),
         cycles=tuple(_records(CycleChange, rows)),
         read_at=read_at,
     )

@@ -171,6 +171,15 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class Archiving:
+    """Whether finished jobs go to the archive from now on."""
+
+    seq: int
+    is_on: bool
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class CycleChange:
     """Rows of a cycle that left or reached a state in one statement.
 
@@ -245,6 +254,7 @@ class History:
         sessions: Every session of a worker.
         limits: Every change of a limit.
         pauses: The pauses that stood at the end.
+        archiving: When the archive was on.
         cycles: What happened to cycles.
         read_at: When it was read, by the database's clock.
     """
@@ -257,5 +267,6 @@ class History:
     sessions: tuple[Session, ...] = ()
     limits: tuple[LimitChange, ...] = ()
     pauses: tuple[Pause, ...] = ()
+    archiving: tuple[Archiving, ...] = ()
     cycles: tuple[CycleChange, ...] = ()
     read_at: int = 0
