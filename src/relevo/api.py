@@ -7,7 +7,7 @@ awaited. The work happens inside the caller's transaction, which nobody here com
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
-from relevo.db.drivers import is_async, run, run_async
+from relevo.db.drivers import start
 from relevo.db.operation import Operation
 
 T = TypeVar("T")
@@ -65,6 +65,4 @@ def perform(connection: Any, operation: Operation[T]) -> T | Awaitable[T]:
         UnknownConnection: relevo does not know this kind of connection.
         NotInTransaction: The connection commits by itself and the operation must not.
     """
-    if is_async(connection):
-        return run_async(connection, operation)
-    return run(connection, operation)
+    return start(connection, operation)

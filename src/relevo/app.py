@@ -6,6 +6,7 @@ Nothing here commits, and no job runs here: that is the worker's.
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import cached_property
 from typing import Any, Concatenate, Final, Generic, Literal, ParamSpec, TypeVar, overload
 from uuid import UUID
 
@@ -13,7 +14,7 @@ import msgspec
 
 from relevo.api import AsyncConnection, SyncConnection, perform
 from relevo.db.operation import Operation
-from relevo.engine.jobs.enqueue import enqueue_job, enqueue_jobs
+from relevo.engine.jobs.enqueue import Enqueuer, enqueue_jobs
 from relevo.loops.context import Context
 from relevo.loops.handlers import Closer
 from relevo.loops.settings import WorkerSettings
@@ -106,9 +107,7 @@ class JobKind(Generic[P, R]):
     def enqueuing(self, *args: P.args, **kwargs: P.kwargs) -> Operation[Enqueued]:
         """Answer the operation that `enqueue` runs, to be part of a larger one."""
         payload = self.kind.schema.encode(args, kwargs, self._app.max_payload)
-        if self.options.key_for is not None and self.options.key is None:
-            refuse("key_for", str(self.options.key_for), "there is no key", "pass a key as well")
-        return enqueue_job(self._new_job(payload))
+        return self._enqueuer.enqueue(payload)
 
     @overload
     def enqueue_many(
@@ -157,23 +156,21 @@ class JobKind(Generic[P, R]):
         """
         schema, limit = self.kind.schema, self._app.max_payload
         texts = [schema.encode((), payload, limit) for payload in payloads]
-        like = self._new_job("{}")
-        places = len(texts)
-        given_keys = [like.key] * places if keys is None else list(keys)
-        given_ids = [like.aggregate_id] * places if aggregate_ids is None else list(aggregate_ids)
-        given_lanes = [None] * places if lane_keys is None else lane_keys
+        like = self._like
+        if keys is None and like.key is not None:
+            keys = [like.key] * len(texts)
+        keys, aggregate_ids, lane_keys = map(_copy, (keys, aggregate_ids, lane_keys))
         for option, values in (
-            ("keys", given_keys),
-            ("aggregate_ids", given_ids),
-            ("lane_keys", given_lanes),
+            ("keys", keys),
+            ("aggregate_ids", aggregate_ids),
+            ("lane_keys", lane_keys),
         ):
-            if len(values) != places:
-                refuse(
-                    option, f"{len(values)} values", f"there are {places} payloads", "pass one each"
-                )
-        for key in given_keys:
+            if values is not None and len(values) != len(texts):
+                given = f"{len(values)} values"
+                refuse(option, given, f"there are {len(texts)} payloads", "pass one each")
+        for key in keys or ():
             check_key(key)
-        for aggregate_id in given_ids:
+        for aggregate_id in aggregate_ids or ():
             check_text("aggregate_id", aggregate_id)
         for lane_key in lane_keys or ():
             check_key(lane_key, "lane_key")
@@ -182,12 +179,25 @@ class JobKind(Generic[P, R]):
             like = replace(like, lane_key=None)
             lanes = [self.kind.lane(key) for key in lane_keys]
         operation = enqueue_jobs(
-            like, texts, given_ids, given_keys, lane_keys=lane_keys, lanes=lanes
+            like,
+            texts,
+            aggregate_ids=aggregate_ids,
+            keys=keys,
+            lane_keys=lane_keys,
+            lanes=lanes,
         )
         answer: list[Enqueued] | Awaitable[list[Enqueued]] = perform(connection, operation)
         return answer
 
-    def _new_job(self, payload: str) -> NewJob:
+    @cached_property
+    def _enqueuer(self) -> Enqueuer:
+        if self.options.key_for is not None and self.options.key is None:
+            refuse("key_for", str(self.options.key_for), "there is no key", "pass a key as well")
+        return Enqueuer(self._like)
+
+    # Neither the kind nor the options of this object change, so its jobs differ in their payload.
+    @cached_property
+    def _like(self) -> NewJob:
         options, kind = self.options, self.kind
         headers = msgspec.json.encode(options.headers).decode() if options.headers else None
         return NewJob(
@@ -196,7 +206,7 @@ class JobKind(Generic[P, R]):
             kind=kind.name,
             lane=kind.lane(options.lane_key),
             lane_key=options.lane_key,
-            payload=payload,
+            payload="{}",
             priority=kind.priority if options.priority is None else options.priority,
             max_attempts=options.max_attempts or kind.max_attempts,
             available_at=options.available_at,
@@ -208,6 +218,10 @@ class JobKind(Generic[P, R]):
             actor=options.actor,
             headers=headers,
         )
+
+
+def _copy(values: Sequence[str | None] | None) -> list[str | None] | None:
+    return None if values is None else list(values)
 
 
 class Relevo:

@@ -12,6 +12,7 @@ import pytest
 from django.test import override_settings
 from driver_kinds import OnDjango, OnDjangoPsycopg2, asyncpg_places, places
 from psycopg.rows import dict_row, namedtuple_row, scalar_row
+from psycopg.types.array import ListDumper
 from sqlalchemy import NullPool, create_engine
 
 from relevo.db.drivers import NotInTransaction, run, run_async
@@ -25,6 +26,17 @@ VALUES = Call(
     ),
     {"one": UUID(int=1), "payload": '{"a": 1}'},
     needs_transaction=True,
+)
+LISTS = Call(
+    Statement("select_lists", "SELECT %(texts)s::text[], %(numbers)s::bigint[]"),
+    {
+        "texts": ['{"a": "b\\\\"}', "", "NULL", None, "caf\u00e9, {}"],
+        "numbers": [1, -(2**40), None],
+    },
+)
+UNTYPED = Call(
+    Statement("select_untyped", "SELECT %(empty)s::uuid[], %(nothing)s::bigint[]"),
+    {"empty": [], "nothing": [None, None]},
 )
 CREATE = Call(Statement("create_table", "CREATE TABLE scratch (tag text UNIQUE)"))
 INSERT = Call(Statement("insert_tag", "INSERT INTO scratch VALUES ('one') RETURNING tag"))
@@ -63,6 +75,34 @@ def test_psycopg_factories_do_not_reach_the_rows_and_stay(
         assert connection.row_factory is factory
         assert connection.cursor_factory is cursor
         assert connection.prepare_threshold is None
+
+
+class Refusing(ListDumper):
+    """Writes no list as text."""
+
+    def dump(self, obj: list[Any]) -> bytes:
+        raise AssertionError(obj)
+
+
+def test_psycopg_lists_are_not_quoted_and_the_callers_way_to_write_them_stays(
+    empty_database: str,
+) -> None:
+    """Red when lists go as text: quoting each element is most of what a large batch costs."""
+    with psycopg.connect(empty_database) as connection:
+        connection.adapters.register_dumper(list, Refusing)
+
+        rows = run(connection, work(LISTS))
+
+        assert rows == [(LISTS.params["texts"], LISTS.params["numbers"])]
+        with pytest.raises(AssertionError):
+            connection.execute("SELECT %s::text[]", [["a"]])
+
+
+def test_psycopg_lists_without_a_type_of_their_own_take_the_statements(
+    empty_database: str,
+) -> None:
+    with psycopg.connect(empty_database) as connection:
+        assert run(connection, work(UNTYPED)) == [([], [None, None])]
 
 
 def test_a_psycopg_pipeline_gets_its_rows_too(empty_database: str) -> None:

@@ -43,6 +43,13 @@ def test_numbered_gives_a_name_one_number_and_undoubles_percent_signs() -> None:
     assert "LIKE '50%'" in numbered
 
 
+def test_a_statement_is_sent_as_bytes_unless_the_client_encoding_matters() -> None:
+    plain, accented = Statement("plain", "SELECT %(a)s"), Statement("accented", "SELECT 'é'")
+
+    assert plain.sendable == b"SELECT $1"
+    assert accented.sendable == "SELECT 'é'"
+
+
 def test_a_doubled_percent_sign_before_a_parenthesis_is_no_parameter() -> None:
     statement = Statement("odd", "SELECT 7 %%(id)s, '%%%(id)s'")
 

@@ -81,6 +81,19 @@ def test_an_enqueue_on_a_connection_that_commits_by_itself_is_its_own_transactio
         assert count(database) == 1
 
 
+def test_an_enqueue_without_a_key_is_one_statement() -> None:
+    """Red when the wake-up becomes a second one: it would be a second trip and a second commit."""
+    operation = work.enqueuing(note="one")
+
+    call = next(operation)
+
+    assert call.statement.name == "insert_job"
+    assert not call.needs_transaction
+    with pytest.raises(StopIteration) as ended:
+        operation.send([(7, False)])
+    assert ended.value.value == Enqueued(7, created=True)
+
+
 def test_a_keyed_enqueue_outside_a_transaction_is_refused_and_leaves_nothing(
     database: str,
 ) -> None:
@@ -173,6 +186,16 @@ def test_an_option_that_makes_no_sense_is_refused_before_any_sql(options: dict) 
 def test_an_expiry_without_a_key_is_refused_before_any_sql(connection: psycopg.Connection) -> None:
     with pytest.raises(InvalidOption, match="no key"):
         work.with_options(key_for=timedelta(hours=1)).enqueue(connection)
+
+
+def test_each_enqueue_of_one_kind_has_its_own_payload(connection: psycopg.Connection) -> None:
+    about = work.with_options(aggregate_id="cycle-1")
+
+    ids = [about.enqueue(connection, note=note).id for note in ("a", "b", "a")]
+
+    rows = [job_row(connection, job_id) for job_id in ids]
+    assert [row["payload"]["note"] for row in rows] == ["a", "b", "a"]
+    assert {row["aggregate_id"] for row in rows} == {"cycle-1"}
 
 
 def test_arguments_that_the_handler_does_not_take_are_refused_before_any_sql(

@@ -79,6 +79,27 @@ def test_where_an_index_of_the_application_refused_the_id_is_none(
     assert answers[2] == Enqueued(None, created=False)
 
 
+def test_what_no_list_is_given_for_is_as_the_options_say(connection: psycopg.Connection) -> None:
+    about = work.with_options(aggregate_id="cycle-1", key="k")
+
+    answers = about.enqueue_many(connection, numbers(2))
+
+    found = connection.execute("SELECT id, aggregate_id, key FROM relevo.jobs").fetchall()
+    assert found == [(answers[0].id, "cycle-1", "k")]
+    assert answers[1] == Enqueued(answers[0].id, created=False)
+
+
+def test_a_list_stands_for_the_option_also_where_it_says_none(
+    connection: psycopg.Connection,
+) -> None:
+    about = work.with_options(aggregate_id="cycle-1", key="k")
+
+    about.enqueue_many(connection, numbers(2), aggregate_ids=[None, "x"], keys=[None, None])
+
+    found = connection.execute("SELECT aggregate_id, key FROM relevo.jobs").fetchall()
+    assert set(found) == {("x", None), (None, None)}
+
+
 def test_one_bad_payload_refuses_all_before_any_sql(connection: psycopg.Connection) -> None:
     with pytest.raises(PayloadError):
         work.enqueue_many(connection, [{"number": 1}, {"number": float("nan")}])

@@ -74,7 +74,7 @@ UNPACKED = {
     ("relevo/store/limits.sql", "list_declared"): [str, str, str],
     ("relevo/store/limits.sql", "list_served_queues"): [str],
     ("relevo/store/limits.sql", "prune_permits"): [int],
-    ("relevo/store/jobs/enqueue.sql", "insert_job"): [int, int],
+    ("relevo/store/jobs/enqueue.sql", "insert_job"): [int, bool],
     ("relevo/store/jobs/enqueue.sql", "insert_jobs"): [int, int],
     ("relevo/store/jobs/enqueue.sql", "find_key_holders"): [str, int],
     ("relevo/store/jobs/settle.sql", "complete_jobs"): [UUID, int],

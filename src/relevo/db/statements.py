@@ -40,6 +40,11 @@ class Statement:
         places = {name: f"${place}" for place, name in enumerate(self.parameters, 1)}
         return _PERCENT.sub(lambda match: places.get(match["name"], "%"), self.sql)
 
+    @cached_property
+    def sendable(self) -> str | bytes:
+        """`numbered`, as bytes where it is ASCII and so the same in every client encoding."""
+        return self.numbered.encode() if self.numbered.isascii() else self.numbered
+
     def positional(self, params: Mapping[str, object]) -> Sequence[object]:
         """Order the values of `params` as `numbered` expects them.
 

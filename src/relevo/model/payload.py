@@ -106,13 +106,10 @@ class PayloadSchema:
             PayloadInvalid: A value that JSON or PostgreSQL cannot hold (NaN, NUL, …).
             PayloadTooLarge: More than `limit` bytes.
         """
-        if len(args) > len(self.names):
-            raise PayloadMismatch(kind=self.kind, why=f"it takes {len(self.names)} arguments")
-        named = dict(zip(self.names, args, strict=False))
-        if twice := named.keys() & kwargs.keys():
-            raise PayloadMismatch(kind=self.kind, why=f"{min(twice)} was given twice")
+        if args:
+            kwargs = self._name(args, kwargs)
         try:
-            payload = self._struct(**named, **kwargs)
+            payload = self._struct(**kwargs)
         except TypeError as error:
             raise PayloadMismatch(kind=self.kind, why=lower_first(error)) from error
         written = {name: getattr(payload, name) for name in self.names}
@@ -141,6 +138,16 @@ class PayloadSchema:
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise PayloadMismatch(kind=self.kind, why=lower_first(error)) from error
         return {name: getattr(payload, name) for name in self.names}
+
+    def _name(
+        self, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> Mapping[str, object]:
+        if len(args) > len(self.names):
+            raise PayloadMismatch(kind=self.kind, why=f"it takes {len(self.names)} arguments")
+        named = dict(zip(self.names, args, strict=False))
+        if twice := named.keys() & kwargs.keys():
+            raise PayloadMismatch(kind=self.kind, why=f"{min(twice)} was given twice")
+        return {**named, **kwargs}
 
     def _write(self, written: Mapping[str, object]) -> bytes:
         try:

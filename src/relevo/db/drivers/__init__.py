@@ -5,6 +5,7 @@ of its kind arrives, so none of the libraries is needed otherwise. A runner
 never commits, never opens a transaction, and leaves the caller's settings alone.
 """
 
+from collections.abc import Awaitable
 from typing import TypeVar
 
 from relevo.db.drivers.errors import (
@@ -26,6 +27,7 @@ __all__ = [
     "is_async",
     "run",
     "run_async",
+    "start",
 ]
 
 T = TypeVar("T")
@@ -92,6 +94,24 @@ async def run_async(connection: object, operation: Operation[T]) -> T:
         raise NeedsAsyncConnection(given=name_of(type(connection)))
     _refuse_spent(operation)
     answer: T = await kind.run(connection, operation)
+    return answer
+
+
+def start(connection: object, operation: Operation[T]) -> T | Awaitable[T]:
+    """Run an operation at once, or answer what is awaited for it, as the connection is.
+
+    Args:
+        connection: Any connection that `run` or `run_async` takes.
+        operation: A new operation.
+
+    Raises:
+        UnknownConnection: relevo does not know this kind of connection.
+        NotInTransaction: The connection commits by itself and the operation must not.
+        OperationSpent: The operation ran before.
+    """
+    kind = kind_of(connection)
+    _refuse_spent(operation)
+    answer: T | Awaitable[T] = kind.run(connection, operation)
     return answer
 
 

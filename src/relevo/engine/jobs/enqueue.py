@@ -13,51 +13,68 @@ from relevo.store.jobs import enqueue as enqueue_rows
 _TRIES: Final = 5
 
 
-def enqueue_job(job: NewJob) -> Operation[Enqueued]:
-    """Add one job, or answer the job that holds its key.
-
-    On commit the job exists and an idle worker is told; on roll-back nothing of it
-    remains. A concurrent holder of the key is waited for: if it rolls back, this one
-    is created.
+class Enqueuer:
+    """Adds jobs that differ in nothing but their payload.
 
     Args:
-        job: What to insert, already validated.
-
-    Returns:
-        The new job, or the holder with ``created=False``; the id is None where a
-        unique index of the application refused the row.
+        like: A job like all of them, already validated; its payload does not matter.
     """
-    if job.key is None:
-        job_id = yield from enqueue_rows.insert_job(job)
-        return Enqueued(job_id, created=job_id is not None)
-    for _ in range(_TRIES):
-        job_id = yield from enqueue_rows.insert_job(job)
-        if job_id is not None:
-            return Enqueued(job_id, created=True)
-        if (yield from _release_expired(job, [job.key])):
-            continue
-        holders = yield from _find_holders(job, [job.key])
-        if job.key in holders:
-            return Enqueued(holders[job.key], created=False)
-    return Enqueued(None, created=False)
+
+    def __init__(self, like: NewJob) -> None:
+        self.like: Final = like
+        self._insert = enqueue_rows.Insert(like)
+
+    def enqueue(self, payload: str) -> Operation[Enqueued]:
+        """Add one job, or answer the job that holds its key.
+
+        On commit the job exists and an idle worker is told; on roll-back nothing of it
+        remains. A concurrent holder of the key is waited for: if it rolls back, this one
+        is created.
+
+        Args:
+            payload: JSON text.
+
+        Returns:
+            The new job, or the holder with ``created=False``; the id is None where a
+            unique index of the application refused the row.
+        """
+        key = self.like.key
+        if key is None:
+            job_id = yield from self._insert.run(payload)
+            return Enqueued(job_id, created=job_id is not None)
+        for _ in range(_TRIES):
+            job_id = yield from self._insert.run(payload)
+            if job_id is not None:
+                return Enqueued(job_id, created=True)
+            if (yield from _release_expired(self.like, [key])):
+                continue
+            holders = yield from _find_holders(self.like, [key])
+            if key in holders:
+                return Enqueued(holders[key], created=False)
+        return Enqueued(None, created=False)
+
+
+def enqueue_job(job: NewJob) -> Operation[Enqueued]:
+    """Add one job, or answer the job that holds its key, as `Enqueuer.enqueue` does."""
+    return Enqueuer(job).enqueue(job.payload)
 
 
 def enqueue_jobs(
     like: NewJob,
     payloads: Sequence[str],
-    aggregate_ids: Sequence[str | None],
-    keys: Sequence[str | None],
     *,
+    aggregate_ids: Sequence[str | None] | None = None,
+    keys: Sequence[str | None] | None = None,
     lane_keys: Sequence[str | None] | None = None,
     lanes: Sequence[UUID] | None = None,
 ) -> Operation[list[Enqueued]]:
     """Add many jobs of one kind and tenant in one statement, then wake a worker once.
 
     Args:
-        like: What all of them have in common.
+        like: What all of them have in common, its key left out.
         payloads: JSON text of each.
-        aggregate_ids: The aggregate of each, as long as `payloads`.
-        keys: The key of each or None, as long as `payloads`.
+        aggregate_ids: The aggregate of each, as long as `payloads`; None takes it from `like`.
+        keys: The key of each or None, as long as `payloads`; None where no job has one.
         lane_keys: What the lane of each is named after; None takes it from `like`.
         lanes: The lane of each, where `lane_keys` are given.
 
@@ -66,35 +83,41 @@ def enqueue_jobs(
     """
     if not payloads:
         return []
-    wanted = sorted({key for key in keys if key is not None})
+    wanted = sorted({key for key in keys or () if key is not None})
     if wanted and like.key_for is not None:
         # Where keys expire some usually have; the others are looked at when they are refused.
         yield from _release_expired(like, wanted)
-    created = yield from enqueue_rows.insert_jobs(
-        like, payloads, aggregate_ids, keys, lane_keys=lane_keys, lanes=lanes
+    ids = yield from enqueue_rows.insert_jobs(
+        like,
+        payloads,
+        aggregate_ids=aggregate_ids,
+        keys=keys if wanted else None,
+        lane_keys=lane_keys,
+        lanes=lanes,
     )
     yield from enqueue_rows.wake_workers(like.queue)
-    refused = sorted({key for place, key in enumerate(keys) if key and place not in created})
+    answers = [Enqueued(job_id, created=job_id is not None) for job_id in ids]
+    if keys is None or None not in ids:
+        return answers
+    refused = {place: key for place, key in enumerate(keys) if key and ids[place] is None}
     holders: Mapping[str, int] = {}
     if refused:
-        yield from _release_expired(like, refused)
-        holders = yield from _find_holders(like, refused)
-    answers = []
-    for place, key in enumerate(keys):
-        if place in created:
-            answers.append(Enqueued(created[place], created=True))
-        elif key is None or key in holders:
-            answers.append(Enqueued(holders.get(key or ""), created=False))
-        else:
-            job = replace(
-                like,
-                payload=payloads[place],
-                aggregate_id=aggregate_ids[place],
-                key=key,
-                lane=lanes[place] if lanes else like.lane,
-                lane_key=lane_keys[place] if lane_keys else like.lane_key,
-            )
-            answers.append((yield from enqueue_job(job)))
+        names = sorted(set(refused.values()))
+        yield from _release_expired(like, names)
+        holders = yield from _find_holders(like, names)
+    for place, key in refused.items():
+        if key in holders:
+            answers[place] = Enqueued(holders[key], created=False)
+            continue
+        job = replace(
+            like,
+            payload=payloads[place],
+            aggregate_id=like.aggregate_id if aggregate_ids is None else aggregate_ids[place],
+            key=key,
+            lane=lanes[place] if lanes else like.lane,
+            lane_key=lane_keys[place] if lane_keys else like.lane_key,
+        )
+        answers[place] = yield from enqueue_job(job)
     return answers
 
 

@@ -12,6 +12,27 @@ from relevo.db.statements import load_statements
 from relevo.model.job import KeyMode, NewJob
 
 STATEMENTS: Final = load_statements("relevo.store.jobs", "enqueue.sql")
+_INSERT_JOB: Final = STATEMENTS["insert_job"]
+
+
+class Insert:
+    """The INSERT of jobs that differ in nothing but their payload.
+
+    Everything else is put together once, so that one more job costs little.
+
+    Args:
+        like: A job like all of them; its payload does not matter.
+    """
+
+    def __init__(self, like: NewJob) -> None:
+        self._params = {**_common(like), **_keys(like), "aggregate_id": like.aggregate_id}
+        self._is_keyed = like.key is not None
+
+    def run(self, payload: str) -> Operation[int | None]:
+        """Answer the new job's id, or None where a unique index refused it."""
+        params = {**self._params, "payload": payload}
+        rows = yield Call(_INSERT_JOB, params, needs_transaction=self._is_keyed)
+        return rows[0][0] if rows else None
 
 
 def _keys(job: NewJob) -> dict[str, object]:
@@ -35,39 +56,34 @@ def _common(job: NewJob) -> dict[str, object]:
     }
 
 
-def insert_job(job: NewJob) -> Operation[int | None]:
-    """Answer the new job's id, or None where a unique index refused it."""
-    params = {
-        **_common(job),
-        **_keys(job),
-        "aggregate_id": job.aggregate_id,
-        "payload": job.payload,
-    }
-    rows = yield Call(STATEMENTS["insert_job"], params, needs_transaction=job.key is not None)
-    return rows[0][0] if rows else None
-
-
 def insert_jobs(
     like: NewJob,
     payloads: Sequence[str],
-    aggregate_ids: Sequence[str | None],
-    keys: Sequence[str | None],
     *,
+    aggregate_ids: Sequence[str | None] | None = None,
+    keys: Sequence[str | None] | None = None,
     lane_keys: Sequence[str | None] | None = None,
     lanes: Sequence[UUID] | None = None,
-) -> Operation[dict[int, int]]:
-    """Answer the ids of the jobs that were created, by place in the input (from 0)."""
+) -> Operation[list[int | None]]:
+    """Answer the id of each job in the order of the input, None where it was refused.
+
+    What no sequence is given for is as `like` has it; but its key is not taken.
+    """
     params = {
         **_common(like),
+        "aggregate_id": like.aggregate_id if aggregate_ids is None else None,
         "key_mode": like.key_mode.value,
         "payloads": list(payloads),
-        "aggregate_ids": list(aggregate_ids),
-        "keys": list(keys),
+        "aggregate_ids": None if aggregate_ids is None else list(aggregate_ids),
+        "keys": None if keys is None else list(keys),
         "lane_keys": None if lane_keys is None else list(lane_keys),
         "lanes": None if lanes is None else list(lanes),
     }
     rows = yield Call(STATEMENTS["insert_jobs"], params, needs_transaction=True)
-    return {place - 1: job_id for place, job_id in rows}
+    ids: list[int | None] = [None] * len(payloads)
+    for place, job_id in rows:
+        ids[place - 1] = job_id
+    return ids
 
 
 def wake_workers(queue: str) -> Operation[bool]:

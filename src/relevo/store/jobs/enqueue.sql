@@ -1,63 +1,55 @@
 -- name: insert_job
 -- Adds one job, wakes an idle worker of its queue, and answers no row where a unique index refused it.
-WITH created AS (
-    INSERT INTO relevo.jobs (
-        tenant_id,
-        queue,
-        kind,
-        lane,
-        lane_key,
-        priority,
-        available_at,
-        max_attempts,
-        aggregate_id,
-        waiting_key,
-        live_key,
-        key,
-        key_expires_at,
-        actor,
-        payload,
-        headers
-    )
-    VALUES (
-        %(tenant_id)s::uuid,
-        %(queue)s::text,
-        %(kind)s::text,
-        %(lane)s::uuid,
-        %(lane_key)s::text,
-        %(priority)s::smallint,
-        coalesce(%(available_at)s::timestamptz, now()) + %(delay)s::float8 * interval '1 second',
-        %(max_attempts)s::integer,
-        %(aggregate_id)s::text,
-        %(waiting_key)s::text,
-        %(live_key)s::text,
-        %(key)s::text,
-        now() + %(key_for)s::float8 * interval '1 second',
-        %(actor)s::text,
-        %(payload)s::text::jsonb,
-        %(headers)s::text::jsonb
-    )
-    ON CONFLICT DO NOTHING
-    RETURNING
-        id,
-        queue,
-        available_at
-),
-woken AS (
-    SELECT pg_notify('relevo', created.queue)
-    FROM created
-    WHERE created.available_at <= now()
-      AND EXISTS (
-          SELECT
-          FROM relevo.workers AS w
-          WHERE w.idle
-            AND created.queue = ANY (w.queues)
-      )
+INSERT INTO relevo.jobs (
+    tenant_id,
+    queue,
+    kind,
+    lane,
+    lane_key,
+    priority,
+    available_at,
+    max_attempts,
+    aggregate_id,
+    waiting_key,
+    live_key,
+    key,
+    key_expires_at,
+    actor,
+    payload,
+    headers
 )
-SELECT
-    created.id,
-    (SELECT count(*) FROM woken) AS woken
-FROM created;
+VALUES (
+    %(tenant_id)s::uuid,
+    %(queue)s::text,
+    %(kind)s::text,
+    %(lane)s::uuid,
+    %(lane_key)s::text,
+    %(priority)s::smallint,
+    coalesce(%(available_at)s::timestamptz, now()) + %(delay)s::float8 * interval '1 second',
+    %(max_attempts)s::integer,
+    %(aggregate_id)s::text,
+    %(waiting_key)s::text,
+    %(live_key)s::text,
+    %(key)s::text,
+    now() + %(key_for)s::float8 * interval '1 second',
+    %(actor)s::text,
+    %(payload)s::text::jsonb,
+    %(headers)s::text::jsonb
+)
+ON CONFLICT DO NOTHING
+RETURNING
+    id,
+    CASE
+        WHEN available_at <= now()
+            AND EXISTS (
+                SELECT
+                FROM relevo.workers AS w
+                WHERE w.idle
+                  AND jobs.queue = ANY (w.queues)
+            )
+        THEN pg_notify('relevo', jobs.queue) IS NOT NULL
+        ELSE false
+    END AS woken;
 
 -- name: insert_jobs
 -- Adds many jobs of one kind and tenant, and answers for each place of the input whether it was created.
@@ -108,7 +100,7 @@ created AS (
         %(priority)s::smallint,
         coalesce(%(available_at)s::timestamptz, now()) + %(delay)s::float8 * interval '1 second',
         %(max_attempts)s::integer,
-        input.aggregate_id,
+        coalesce(input.aggregate_id, %(aggregate_id)s::text),
         CASE WHEN %(key_mode)s::text = 'waiting_key' THEN input.key END,
         CASE WHEN %(key_mode)s::text = 'live_key' THEN input.key END,
         CASE WHEN %(key_mode)s::text = 'key' THEN input.key END,
