@@ -1,10 +1,12 @@
 """Migrations, interrupted at every statement: run again they always come to the same schema."""
 
+from functools import cache
 from unittest.mock import patch
 
 import psycopg
 
 from faults.crash.names import LINES
+from faults.crash.server import Server
 from faults.crash.world import Scenario, World
 from faults.evidence import install
 from relevo.db.dsn import with_session
@@ -96,11 +98,16 @@ def _again(world: World) -> None:
 def _unlike_a_whole_one(world: World) -> list[str]:
     pending = [one for one in migration_status(world.dsn, LINES) if one.state.value != "applied"]
     problems = [f"{one.line} {one.version} is {one.state}" for one in pending]
-    with world.server.reference() as dsn:
-        whole = set(catalog(dsn))
+    whole = _whole(world.server)
     found = set(catalog(world.dsn))
     problems += [f"only after the crash: {row}" for row in sorted(found - whole, key=str)]
     return problems + [f"missing after the crash: {row}" for row in sorted(whole - found, key=str)]
+
+
+@cache
+def _whole(server: Server) -> frozenset[tuple[str, ...]]:
+    with server.migrated() as dsn:
+        return frozenset(catalog(dsn))
 
 
 def catalog(dsn: str) -> list[tuple[str, ...]]:

@@ -17,6 +17,7 @@ from psycopg import pq
 from psycopg._preparing import Prepare, PrepareManager
 
 from faults.crash.names import migration_texts, name_of
+from relevo.db.drivers import psycopg as _runner  # noqa: F401 -- while its classes are psycopg's own
 
 
 @dataclass(frozen=True, slots=True, order=True)

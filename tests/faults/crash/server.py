@@ -72,17 +72,15 @@ class Server:
         self._admin.execute(drop.format(sql.Identifier(name)))
 
     @contextmanager
-    def reference(self) -> Iterator[str]:
+    def migrated(self) -> Iterator[str]:
         """Lend a database that was migrated without any fault."""
-        name = "crash_reference"
-        exists = "SELECT count(*) FROM pg_database WHERE datname = %s"
-        if self._admin.execute(exists, [name]).fetchone() == (0,):
-            migrate(self.create(name), LINES)
+        name = "crash_migrated"
+        migrate(self.create(name), LINES)
         yield self.dsn(name)
+        self._admin.execute(sql.SQL("DROP DATABASE {}").format(sql.Identifier(name)))
 
     def forget_roles(self) -> None:
         """Drop the engine's roles; no database may use them."""
-        self._admin.execute("DROP DATABASE IF EXISTS crash_reference")
         self._admin.execute("DROP ROLE IF EXISTS relevo_worker, relevo_web")
 
     def dsn(self, database: str) -> str:
