@@ -129,6 +129,13 @@ def i9_too_many_starts(tale: Tale) -> None:
         done(tale, job)
 
 
+def i9_starts_beside_what_ran_before(tale: Tale) -> None:
+    running(tale, 1)
+    tale.limit("queue", "default", 1, measure="starts", seconds=1.0)
+    done(tale, 2)
+    tale.finish(1)
+
+
 def i10_two_at_once(tale: Tale) -> None:
     tale.limit("lane", "test.work", measure="order")
     running(tale, 1, lane=OTHER)
@@ -141,6 +148,16 @@ def i10_beside_a_retry(tale: Tale) -> None:
     running(tale, 1, lane=OTHER)
     tale.go_back(1)
     done(tale, 2, lane=OTHER)
+    tale.claim(1)
+    tale.finish(1)
+
+
+def i10_beside_the_retry_of_what_ran_before(tale: Tale) -> None:
+    running(tale, 1, lane=OTHER)
+    tale.limit("lane", "test.work", measure="order")
+    done(tale, 2)
+    tale.go_back(1)
+    done(tale, 3, lane=OTHER)
     tale.claim(1)
     tale.finish(1)
 

@@ -153,6 +153,16 @@ def test_limits_count_what_falls_under_them_and_nothing_else() -> None:
     assert named(tale.history()) == set()
 
 
+def test_a_limit_of_starts_does_not_know_what_ended_while_it_was_set() -> None:
+    tale = Tale()
+    running(tale, 1)
+    tale.limit("queue", "default", 1, measure="starts", seconds=1.0)
+    tale.finish(1)
+    done(tale, 2)
+
+    assert named(tale.history()) == set()
+
+
 def test_an_ordered_lane_goes_by_what_was_surely_there() -> None:
     tale = Tale()
     tale.limit("lane", "test.work", measure="order")
@@ -193,6 +203,7 @@ def test_an_order_that_is_declared_late_begins_with_what_runs() -> None:
     for job in (3, 2):
         tale.claim(job)
     tale.limit("lane", "test.work", measure="order")
+    done(tale, 5, lane=UUID(int=9))
     # The third ran beside the second, which was due first and keeps its turn.
     for job in (3, 2):
         tale.go_back(job, available_at=tale.last(job).available_at)

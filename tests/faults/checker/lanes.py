@@ -41,6 +41,7 @@ class _Following:
     def __init__(self, story: Story) -> None:
         self._story = story
         self._kinds: dict[str, int] = {}
+        self._new: set[str] = set()
         self._last: dict[int, Event] = {}
         self._running: dict[Lane, set[int]] = defaultdict(set)
         self._turns: dict[Lane, int] = {}
@@ -57,18 +58,28 @@ class _Following:
         if change.name in self._kinds:
             return
         self._kinds[change.name] = change.id
-        # Whoever had started before the order counted has a turn only while it runs.
+        self._new.add(change.name)
         for lane in [lane for lane in self._turns if lane[1] == change.name]:
             del self._turns[lane]
-            if jobs := self._running[lane]:
-                self._turns[lane] = min(jobs, key=lambda job: _place(self._last[job]))
 
     def follow(self, before: Event | None, event: Event) -> Iterator[Violation]:
         """Judge one change, and remember it."""
         self._see(event)
+        if is_claim(event) and self._new:
+            self._count_running()
         if is_claim(event) and before is not None and event.kind in self._kinds:
             yield from self._judge(before, event)
         self._remember(before, event)
+
+    def _count_running(self) -> None:
+        """Whoever had started before the order counted has a turn only if it still runs.
+
+        As in `limits`: of what ended while the order was being declared nobody can say.
+        """
+        for lane, jobs in self._running.items():
+            if jobs and lane[1] in self._new:
+                self._turns[lane] = min(jobs, key=lambda job: _place(self._last[job]))
+        self._new.clear()
 
     def _see(self, event: Event) -> None:
         for xact in [xact for xact in self._unseen if has_seen(event.snapshot, xact)]:

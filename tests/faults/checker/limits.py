@@ -26,6 +26,7 @@ class Counted:
     limits: dict[int, LimitChange] = field(default_factory=dict)
     running: dict[int, Event] = field(default_factory=dict)
     starts: dict[tuple[int, Key], list[Start]] = field(default_factory=lambda: defaultdict(list))
+    new: list[LimitChange] = field(default_factory=list)
 
 
 def limits(story: Story) -> Iterator[Violation]:
@@ -38,6 +39,8 @@ def limits(story: Story) -> Iterator[Violation]:
             _set(counted, change)
             continue
         _, event = change
+        if is_claim(event):
+            _count_running(counted)
         counted.running.pop(event.job_id, None)
         if event.op != "delete" and event.state == "running":
             counted.running[event.job_id] = event
@@ -49,14 +52,23 @@ def limits(story: Story) -> Iterator[Violation]:
 
 def _set(counted: Counted, change: LimitChange) -> None:
     counted.gates.change(change)
-    is_new = change.id not in counted.limits
+    if change.id not in counted.limits and change.measure == "starts":
+        counted.new.append(change)
     counted.limits[change.id] = change
-    if is_new and change.measure == "starts":
-        # What runs already has its permit; what is over does not count.
+
+
+def _count_running(counted: Counted) -> None:
+    """Give new limits the starts that still run: what is over does not count.
+
+    Nothing starts between the limit and its commit, so whatever runs at the next start was
+    running when the limit counted it; of what ended meanwhile nobody can say.
+    """
+    for limit in counted.new:
         for event in counted.running.values():
-            if concerns(change, event):
-                key = key_of(change, event)
-                counted.starts[change.id, key].append((event.started_at or 0, None, event))
+            if concerns(limit, event):
+                key = key_of(limit, event)
+                counted.starts[limit.id, key].append((event.started_at or 0, None, event))
+    counted.new.clear()
 
 
 def _judge(counted: Counted, event: Event) -> Iterator[Violation]:
