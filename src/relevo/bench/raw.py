@@ -24,6 +24,7 @@ CREATE TABLE relevo_bench.work (
     held_until timestamptz,
     starts smallint NOT NULL DEFAULT 0,
     state smallint NOT NULL DEFAULT 0,
+    kind text NOT NULL,
     payload jsonb NOT NULL
 ) WITH (fillfactor = 70);
 CREATE INDEX work_due ON relevo_bench.work (due_at, id) WHERE state = 0;
@@ -31,13 +32,13 @@ CREATE INDEX work_held ON relevo_bench.work (held_until) WHERE state = 1;
 """
 ADD: Final = """
 WITH added AS (
-    INSERT INTO relevo_bench.work (payload) VALUES ($1::text::jsonb) RETURNING id
+    INSERT INTO relevo_bench.work (kind, payload) VALUES ('noop', $1::text::jsonb) RETURNING id
 )
 SELECT added.id, pg_notify('relevo_bench', '') FROM added
 """
 ADD_MANY: Final = """
-INSERT INTO relevo_bench.work (payload)
-SELECT given::jsonb FROM unnest($1::text[]) AS given
+INSERT INTO relevo_bench.work (kind, payload)
+SELECT 'noop', given::jsonb FROM unnest($1::text[]) AS given
 """
 HOLD: Final = """
 WITH picked AS MATERIALIZED (
@@ -52,7 +53,7 @@ UPDATE relevo_bench.work AS w
 SET state = 1, starts = w.starts + 1, held_until = now() + interval '1 minute'
 FROM picked
 WHERE w.id = picked.id
-RETURNING w.id, w.payload::text
+RETURNING w.id, w.kind, w.payload::text
 """
 END: Final = """
 UPDATE relevo_bench.work SET state = 2, held_until = NULL WHERE id = ANY ($1::bigint[])
@@ -183,9 +184,10 @@ class RawQueue:
     async def _run(
         self, claiming: Link, ending: Link, woken: asyncio.Event, ran: Callable[[int], None]
     ) -> None:
-        async def handle(payload: str) -> None:
-            ran(json.loads(payload)["i"])
+        async def noop(i: int) -> None:
+            ran(i)
 
+        handlers = {"noop": noop}
         held: Sequence[Sequence[Any]] = ()
         done: list[int] = []
         while True:
@@ -194,9 +196,9 @@ class RawQueue:
                 following = lap.create_task(claiming.fetch(HOLD, BATCH))
                 if done:
                     lap.create_task(ending.fetch(self._ending, done))
-                for _, payload in held:
-                    lap.create_task(handle(payload))
-            done = [job_id for job_id, _ in held]
+                for _, kind, payload in held:
+                    lap.create_task(handlers[kind](**json.loads(payload)))
+            done = [job_id for job_id, _, _ in held]
             held = following.result()
             if not held and not done:
                 with contextlib.suppress(TimeoutError):
