@@ -214,8 +214,10 @@ def test_a_worker_removes_the_permits_of_lanes_that_came_once(
 
     with running(app, database):
         wait_until(
-            lambda: connection.rollback()
-            or not value(connection, "SELECT count(*) FROM relevo.permits"),
+            lambda: (
+                connection.rollback()
+                or not value(connection, "SELECT count(*) FROM relevo.permits")
+            ),
             what="no permits",
         )
 
