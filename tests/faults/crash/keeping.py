@@ -106,13 +106,16 @@ def _unlike(world: World, query: str, wanted: tuple[int, ...]) -> list[str]:
 
 
 KEEPING = (
-    Scenario("rescue", _rescue, prepare=_lose),
-    Scenario("prune", _prune, prepare=_finish, again=_prune_again, problems=_not_pruned),
+    Scenario("rescue", _rescue, prepare=_lose, goes_on=True),
+    Scenario(
+        "prune", _prune, prepare=_finish, again=_prune_again, problems=_not_pruned, goes_on=True
+    ),
     Scenario(
         "archive",
         _prune,
         prepare=_finish_into_archive,
         again=_prune_again,
         problems=_half_archived,
+        goes_on=True,
     ),
 )

@@ -102,12 +102,12 @@ class Process:
         self.slots = Slots(slots)
         self.pools = Pools(self._session("handlers", role=WORKER_ROLE, settings=HANDLER_SETTINGS))
         self.heartbeat = Heartbeat(
-            self._settings, self._engine("heartbeat"), self._registry.names(), _nothing, _nothing
+            self._settings, self._engine("heartbeat"), self._registry.names(), _nothing, self._end
         )
-        self.settler = Settler(
-            EngineConnection(self._engine("settle")), Signal(loop), lambda: None
-        )
-        self._connections = {p: EngineConnection(self._engine(p)) for p in ("claim", "rescue", "prune")}
+        self.settler = Settler(EngineConnection(self._engine("settle")), Signal(loop), lambda: None)
+        self._connections = {
+            p: EngineConnection(self._engine(p)) for p in ("claim", "rescue", "prune")
+        }
         self.claimer = Claimer(
             settings=self._settings,
             connection=self._connections["claim"],
@@ -123,6 +123,14 @@ class Process:
     def beat(self) -> None:
         """Open the session, or renew it."""
         self.heartbeat._beat()
+
+    def _end(self, worker: int) -> None:
+        """A session has ended: what it held is handed back, as the handlers do."""
+        lost = [one for one in self.slots.held if one[0] == worker]
+        self.slots.held = [one for one in self.slots.held if one[0] != worker]
+        for _, queue, job in lost:
+            back = settlement.release(self._registry.find(job.kind), job, "worker lost")
+            self.settler.put(Answer(worker, queue, back))
 
     def declare(self) -> None:
         """Say what the kinds declare, as a claimer does before its first claim."""
@@ -140,6 +148,14 @@ class Process:
         assert self.heartbeat.worker is not None
         self.claimer._doubtful = (self.heartbeat.worker, 0.0)
         self._await(self.claimer._resolve_doubt(self.heartbeat.worker, at_once=True))
+
+    def recover(self) -> None:
+        """Do what its loops do after an error: connect, beat, resolve doubts, and go on."""
+        self.heartbeat._drop()
+        self.beat()
+        self.resolve_doubt()
+        self.work()
+        self.settle()
 
     def find_due(self) -> None:
         """Look for queues in which something is due."""

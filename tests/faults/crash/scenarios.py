@@ -7,3 +7,7 @@ from faults.crash.working import WORKING
 from faults.crash.world import Scenario
 
 SCENARIOS: tuple[Scenario, ...] = (*CALLING, *WORKING, *KEEPING, *MIGRATING)
+
+IN_PULL_REQUESTS = ("enqueue", "activation", "claim", "settle")
+
+PULL_REQUEST = tuple(one for one in SCENARIOS if one.name in IN_PULL_REQUESTS)

@@ -35,7 +35,10 @@ SETTINGS = {
 FAST = {"fsync": "off", "full_page_writes": "off"}
 
 _ENTRY = re.compile(r"^@", re.MULTILINE)
-_TOLD = re.compile(r"(?P<database>[^|]*)\|(?P<program>[^@]*)@ LOG:  (?:statement|execute [^:]*): (?P<text>.*)", re.DOTALL)
+_TOLD = re.compile(
+    r"(?P<database>[^|]*)\|(?P<program>[^@]*)@ LOG:  (?:statement|execute [^:]*): (?P<text>.*)",
+    re.DOTALL,
+)
 
 
 class Server:

@@ -110,11 +110,13 @@ def _stop(world: World) -> None:
 
 
 WORKING = (
-    Scenario("claim", _claim, prepare=_claimable),
-    Scenario("claim limited", _claim_limited, prepare=_limited, has_limits=True),
-    Scenario("start", _start, prepare=lambda world: world.some(inside=2)),
-    Scenario("heartbeat", _heartbeat, prepare=lambda world: world.some(inside=1)),
-    Scenario("settle", _settle, prepare=_every_end),
-    Scenario("retry", _retry, prepare=lambda world: world.some(retry=1, raises=1, fail=1)),
+    Scenario("claim", _claim, prepare=_claimable, goes_on=True),
+    Scenario("claim limited", _claim_limited, prepare=_limited, has_limits=True, goes_on=True),
+    Scenario("start", _start, prepare=lambda world: world.some(inside=2), goes_on=True),
+    Scenario("heartbeat", _heartbeat, prepare=lambda world: world.some(inside=1), goes_on=True),
+    Scenario("settle", _settle, prepare=_every_end, goes_on=True),
+    Scenario(
+        "retry", _retry, prepare=lambda world: world.some(retry=1, raises=1, fail=1), goes_on=True
+    ),
     Scenario("stop", _stop, prepare=lambda world: world.some(inside=2)),
 )

@@ -131,10 +131,22 @@ class World:
         """Let nothing wait for its time."""
         self.run(MAKE_DUE)
 
-    def drain(self) -> None:
-        """Let a new process take over, and work until nothing is left to do."""
+    def go_on(self) -> None:
+        """Let the process go on as its loops do after an error: all it has is its memory."""
+        process = self.__dict__["process"] = self._started[-1]
+        process.recover()
+        if self.has_limits:
+            process.declare()
+
+    def drain(self, *, expires: bool = True) -> None:
+        """Work until nothing is left to do.
+
+        Args:
+            expires: Whether the sessions of before are over, and a new process takes over.
+        """
         with psycopg.Connection.connect(self.dsn, autocommit=True) as owner:
-            owner.execute(EXPIRE)
+            if expires:
+                owner.execute(EXPIRE)
             self.process.rescue()
             # What the handlers of before still waited for need not be waited for here.
             for _ in range(ROUNDS):
@@ -191,6 +203,7 @@ class Scenario:
         problems: What the checker cannot see, in words, when everything is over.
         has_limits: Whether the kinds' limits are declared.
         is_migrated: Whether the database has the schema before it begins.
+        goes_on: Whether its process may live on after an error, instead of a crash.
         is_alone: Whether no other database of the server may have been migrated.
     """
 
@@ -202,3 +215,4 @@ class Scenario:
     has_limits: bool = False
     is_migrated: bool = True
     is_alone: bool = False
+    goes_on: bool = False
