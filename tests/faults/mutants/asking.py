@@ -1,0 +1,96 @@
+"""Scenarios about what people ask for: keys, cancels, requeues, and cycles."""
+
+from datetime import timedelta
+from typing import Any
+
+from faults.crash.calling import ACTOR, NAME, PEOPLE
+from faults.mutants.stage import Stage
+from relevo import DEFAULT_TENANT, KeyMode, Operation, cancel_jobs, set_tenant, wake
+from relevo.db.drivers import run
+from relevo.db.dsn import WEB_ROLE
+from relevo.engine.jobs.again import requeue
+from relevo.model.settlement import Action
+from relevo_apps.evaluations import service
+from relevo_apps.evaluations.importer import read_people
+
+
+def same_key(stage: Stage) -> None:
+    """Whatever the mode of the key, a second job asks for it."""
+    for mode in KeyMode:
+        for _ in range(2):
+            stage.enqueue(key=f"{mode.value} k", key_mode=mode)
+    stage.drain()
+
+
+def expired_key(stage: Stage) -> None:
+    """One tenant's key has expired when another tenant asks for the same."""
+    one, other = stage.a_tenant(), stage.a_tenant()
+    hour = timedelta(hours=1)
+    stage.enqueue(tenant_id=one, key="k", key_for=hour)
+    stage.owner.execute("UPDATE relevo.jobs SET key_expires_at = now()")
+    for _ in range(2):
+        stage.enqueue(tenant_id=other, key="k", key_for=hour)
+    stage.drain()
+
+
+def cancelled(stage: Stage) -> None:
+    """The jobs of one aggregate are cancelled: one has ended, one runs, one waits."""
+    session = stage.session()
+    stage.enqueue(number=2, aggregate_id="a")
+    done, running = session.claim()
+    session.complete(done)
+    stage.enqueue(aggregate_id="a")
+    stage.operate(cancel_jobs(DEFAULT_TENANT, "play.work", "a"))
+    session.complete(running)
+    stage.drain()
+
+
+def cancelled_elsewhere(stage: Stage) -> None:
+    """One tenant cancels what it calls by a name that another tenant uses as well."""
+    one, other = stage.a_tenant(), stage.a_tenant()
+    for tenant_id in (one, other):
+        stage.enqueue(tenant_id=tenant_id, aggregate_id="a")
+    stage.operate(cancel_jobs(one, "play.work", "a"), one)
+    stage.drain()
+
+
+def asked_again(stage: Stage) -> None:
+    """An operator lets a completed and a failed job start again."""
+    session = stage.session()
+    stage.enqueue(number=2)
+    done, failed = session.claim()
+    session.complete(done)
+    session.answer(failed, Action.FAILED, error="no")
+    for job in (done, failed):
+        stage.operate(requeue(job.tenant_id, job.id, "operator"))
+    stage.drain()
+
+
+def cycle(stage: Stage) -> None:
+    """A cycle is activated, recalled, and activated again, by whoever may only see one tenant."""
+    stage.operate(_draft(), DEFAULT_TENANT)
+    (cycle_id,) = stage.owner.execute("SELECT id FROM evaluations.cycles").fetchall()[0]
+    web = stage.connect("web", role=WEB_ROLE)
+    web.set_autocommit(False)
+    for step in (_activation, service.recall, _activation):
+        with web.transaction():
+            run(web, set_tenant(DEFAULT_TENANT))
+            run(web, step(DEFAULT_TENANT, cycle_id, actor=ACTOR))
+    # Nobody here writes messages; that they are withdrawn in the end is a state that may last.
+    with web.transaction():
+        run(web, service.recall(DEFAULT_TENANT, cycle_id, actor=ACTOR))
+
+
+def _activation(tenant_id: Any, cycle_id: Any, actor: str) -> Operation[Any]:
+    return service.activate(tenant_id, cycle_id, actor=actor, wake=wake)
+
+
+def _draft() -> Operation[None]:
+    tenant = DEFAULT_TENANT
+    yield from service.import_people(tenant, read_people(PEOPLE.encode()))
+    made = yield from service.create_cycle(tenant, NAME, actor=ACTOR)
+    yield from service.add_participants(tenant, made.id, None, actor=ACTOR)
+    yield from service.generate_evaluations(tenant, made.id, actor=ACTOR)
+
+
+SCENARIOS = (same_key, expired_key, cancelled, cancelled_elsewhere, asked_again, cycle)

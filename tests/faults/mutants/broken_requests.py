@@ -1,0 +1,165 @@
+"""Mutants of what callers and operators ask for: keys, tenants, cancels, requeues, cycles."""
+
+from faults.mutants.mutant import Edit, Mutant
+
+AGAIN = "relevo/store/jobs/again.sql"
+ENQUEUE = "relevo/store/jobs/enqueue.sql"
+ACTIVATION = "relevo_apps/evaluations/service/activation.py"
+PREFLIGHT = "relevo_apps/evaluations/store/preflight.sql"
+DISPATCH = "relevo_apps/evaluations/store/dispatch.sql"
+
+GUARDED = """    SET state = CASE j.state WHEN 'available' THEN 'cancelled' ELSE j.state END,
+        live = j.state <> 'available',
+        outcome = CASE j.state WHEN 'available' THEN 'cancelled' END,
+        finished_at = CASE j.state WHEN 'available' THEN clock_timestamp() END,
+"""
+UNGUARDED = """    SET state = 'cancelled',
+        live = false,
+        outcome = 'cancelled',
+        worker = NULL,
+        finished_at = clock_timestamp(),
+"""
+FIRST = "-- name: begin_preflight\n"
+COMMIT = "-- name: commit_half\n-- Makes what was done so far visible.\nCOMMIT;\n\n"
+COMMITTING = '    yield Call(SQL["commit_half"])\n'
+EVALUATIONS = "    evaluations, evaluators = yield from dispatch_rows.activate_evaluations("
+NOTIFICATIONS = "    undelivered = yield from dispatch_rows.find_undelivered("
+ASKED = "      AND evaluation.state = 'active'\n    GROUP BY evaluation.evaluator_id\n"
+
+REQUESTS = (
+    Mutant(
+        "the index of live keys is not unique",
+        "I8",
+        "same_key",
+        (
+            Edit(
+                "relevo/db/migrations/0001_foundation.sql",
+                "CREATE UNIQUE INDEX jobs_live_key",
+                "CREATE INDEX jobs_live_key",
+            ),
+        ),
+    ),
+    Mutant(
+        "the index of notifications is not unique",
+        "I8",
+        "cycle",
+        (
+            Edit(
+                "relevo_apps/evaluations/migrations/0003_index_cycle_dispatched.sql",
+                "CREATE UNIQUE INDEX",
+                "CREATE INDEX",
+            ),
+        ),
+    ),
+    Mutant(
+        "a job with a key is enqueued without it",
+        "I8",
+        "same_key",
+        (
+            Edit(
+                "relevo/store/jobs/enqueue.py",
+                "job.key if job.key_mode is mode else None for mode",
+                "None for mode",
+            ),
+        ),
+    ),
+    Mutant(
+        "a lost wake-up, which is only a hint",
+        "",
+        "idle_worker",
+        (
+            Edit(
+                ENQUEUE,
+                "        THEN pg_notify('relevo', jobs.queue) IS NOT NULL\n",
+                "        THEN false\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "an expired key is taken from all tenants",
+        "I14",
+        "expired_key",
+        (
+            Edit(
+                ENQUEUE,
+                "WHERE tenant_id = %(tenant_id)s::uuid\n  AND kind = %(kind)s::text\n  AND key =",
+                "WHERE kind = %(kind)s::text\n  AND key =",
+            ),
+        ),
+    ),
+    Mutant(
+        "a cancel concerns all tenants",
+        "I14",
+        "cancelled_elsewhere",
+        (
+            Edit(
+                AGAIN,
+                "    WHERE j.tenant_id = %(tenant_id)s::uuid\n      AND j.kind",
+                "    WHERE j.kind",
+            ),
+        ),
+    ),
+    Mutant(
+        "a cancel does not ask how the job stands",
+        "I6",
+        "cancelled",
+        (
+            Edit(AGAIN, GUARDED, UNGUARDED),
+            Edit(AGAIN, "      AND j.live\n    RETURNING j.state", "    RETURNING j.state"),
+        ),
+    ),
+    Mutant(
+        "a requeue does not say so on the row",
+        "I6",
+        "asked_again",
+        (Edit(AGAIN, "    requeued_at = clock_timestamp(),\n", ""),),
+    ),
+    Mutant(
+        "a requeue counts the starts of before",
+        "I3",
+        "asked_again",
+        (Edit(AGAIN, "ELSE j.attempt END,\n    losses", "ELSE j.excused END,\n    losses"),),
+    ),
+    Mutant(
+        "a requeue forgets that the job had succeeded",
+        "I3",
+        "asked_again",
+        (Edit(AGAIN, "      AND j.attempt > 0\n", "      AND j.outcome <> 'completed'\n"),),
+    ),
+    Mutant(
+        "an activation in two transactions",
+        "I13",
+        "cycle",
+        (
+            Edit(PREFLIGHT, FIRST, f"{COMMIT}{FIRST}"),
+            Edit(ACTIVATION, EVALUATIONS, f"{COMMITTING}{EVALUATIONS}"),
+        ),
+    ),
+    Mutant(
+        "notifications are enqueued after the commit",
+        "I13",
+        "cycle",
+        (
+            Edit(PREFLIGHT, FIRST, f"{COMMIT}{FIRST}"),
+            Edit(ACTIVATION, NOTIFICATIONS, f"{COMMITTING}{NOTIFICATIONS}"),
+        ),
+    ),
+    Mutant(
+        "an activation leaves somebody out",
+        "I13",
+        "cycle",
+        (Edit(DISPATCH, ASKED, f"{ASKED}    LIMIT 3\n"),),
+    ),
+    Mutant(
+        "a recall leaves the notifications",
+        "I13",
+        "cycle",
+        (
+            Edit(
+                "relevo_apps/evaluations/service/recall.py",
+                "cancel_jobs(tenant_id, NOTIFICATION_KIND, str(cycle_id), KEEP)",
+                'cancel_jobs(tenant_id, NOTIFICATION_KIND, "", KEEP)',
+            ),
+        ),
+    ),
+)

@@ -1,0 +1,50 @@
+"""Kinds of job that scenarios enqueue."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from faults.evidence import Witness, record_effect
+from faults.mixed_jobs import witnessed
+from relevo import Context, JobKind, Limit, Relevo
+
+
+@dataclass(frozen=True)
+class Kinds:
+    """An application, and its kinds by name."""
+
+    app: Relevo
+    kinds: Mapping[str, JobKind[..., Any]]
+
+    @property
+    def names(self) -> list[str]:
+        """What a worker says it can run."""
+        return list(self.kinds)
+
+
+def play_kinds(witness: Witness) -> Kinds:
+    """Answer an application whose handlers report to the witness."""
+    app = Relevo()
+
+    @app.job("play.work")
+    def work(ctx: Context, ref: str) -> None:
+        with witnessed(witness, ctx), ctx.transaction() as connection:
+            record_effect(connection, ctx, "done")
+
+    @app.job("play.twice", max_attempts=2)
+    def twice(ctx: Context, ref: str) -> None:
+        with witnessed(witness, ctx):
+            pass
+
+    @app.job("play.limited", limits=[Limit(2)])
+    def limited(ctx: Context, ref: str) -> None:
+        with witnessed(witness, ctx):
+            pass
+
+    @app.job("play.ordered", ordered=True)
+    def ordered(ctx: Context, ref: str) -> None:
+        with witnessed(witness, ctx):
+            pass
+
+    kinds = (work, twice, limited, ordered)
+    return Kinds(app, {job.kind.name: job for job in kinds})
