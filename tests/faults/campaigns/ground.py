@@ -1,0 +1,167 @@
+"""The ground of a campaign: a server of its own, a database for each round, and the verdict."""
+
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+from uuid import UUID, uuid5
+
+import psycopg
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from faults.campaigns.load import ALL, Load
+from faults.campaigns.nursery import Nursery, a_nursery
+from faults.evidence import History, install, read_history
+from relevo.db.embedded import Embedded
+from relevo.db.embedded.launch import is_gone
+from relevo.db.embedded.postmaster import read_address
+from relevo.db.migrate import ENGINE, migrate
+
+BOUND = 120.0
+SETTINGS = {
+    "autovacuum_naptime": "5s",
+    "max_connections": "200",
+    "shared_buffers": "128MB",
+    "log_min_messages": "fatal",
+}
+FAST = {"fsync": "off", "full_page_writes": "off"}
+
+DUE = "SELECT count(*) FROM relevo.jobs WHERE live AND available_at < now() + interval '10 s'"
+
+
+class Server:
+    """A PostgreSQL that a campaign may do anything to.
+
+    Args:
+        embedded: The server, started.
+    """
+
+    def __init__(self, embedded: Embedded) -> None:
+        self._embedded = embedded
+        migrate(self.create("template_faults"), [ENGINE])
+        install(self.dsn("template_faults"))
+
+    def dsn(self, database: str = "postgres") -> str:
+        """Answer the address of a database."""
+        return make_conninfo(self._embedded.dsn(), dbname=database)
+
+    def create(self, name: str, template: str = "template1") -> str:
+        """Make a database; answer its address."""
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        self._do(statement.format(sql.Identifier(name), sql.Identifier(template)))
+        return self.dsn(name)
+
+    def drop(self, name: str) -> None:
+        """Drop a database and put out whoever is in it."""
+        self._do(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+    def _do(self, statement: sql.Composed) -> None:
+        with psycopg.connect(self.dsn(), autocommit=True) as connection:
+            connection.execute(statement)
+
+    def stop_at_once(self) -> None:
+        """What `pg_ctl stop -m immediate` does; it returns when nothing of the server lives."""
+        address = read_address(self._embedded._layout)
+        assert address is not None, "there is no server to stop"
+        os.kill(address.pid, signal.SIGQUIT)
+        await_that(lambda: is_gone(self._embedded._layout), "the server's end")
+
+    def start(self) -> None:
+        """Start it again; it recovers from its log."""
+        self._embedded.start()
+
+
+@contextmanager
+def a_server(*, is_durable: bool) -> Iterator[Server]:
+    """Run a server; a durable one keeps what it acknowledged through any end."""
+    memory = Path("/dev/shm")
+    place = None if is_durable or not os.access(memory, os.W_OK) else str(memory)
+    settings = SETTINGS if is_durable else {**SETTINGS, **FAST}
+    with tempfile.TemporaryDirectory(prefix="relevo-faults-", dir=place) as root:
+        Path(root).chmod(0o755)
+        with Embedded(Path(root) / "pg", settings=settings) as embedded:
+            yield Server(embedded)
+
+
+class Ground:
+    """One round: a database, workers, an enqueuer, and chance from a seed.
+
+    Attributes:
+        random: What every choice is drawn from.
+        nursery: The workers.
+        load: The enqueuer.
+        problems: What was not as it should be, in words.
+    """
+
+    def __init__(self, server: Server, dsn: str, nursery: Nursery, directory: Path, seed: int):
+        self.server, self.dsn, self.nursery = server, dsn, nursery
+        self.random = Random(seed)
+        tenants = [*ALL, uuid5(UUID(int=seed), "other")]
+        with psycopg.connect(dsn, autocommit=True) as owner:
+            owner.execute("INSERT INTO relevo.tenants VALUES (%s, 'other', 'other')", tenants[1:])
+        self.load = Load(dsn, directory, tenants, self.random)
+        self.problems: list[str] = []
+
+    def run_until(self, finished: int, *, backlog: int, most: int) -> None:
+        """Go on under load until so many jobs have ended."""
+
+        def is_done() -> bool:
+            self.load.top_up(backlog, most)
+            return self.load.finished() >= finished
+
+        await_that(is_done, f"the end of {finished} jobs")
+
+    def pause(self, most: float) -> None:
+        """Let chance choose the moment of the next fault."""
+        time.sleep(self.random.uniform(0, most))
+
+    def settle(self, bound: float = BOUND) -> None:
+        """Wait until nothing is due any more, then let the workers go."""
+        self.problems += self.nursery.dead()
+        if not self.nursery.alive:
+            self.problems.append("no worker is left")
+            return
+        with psycopg.connect(self.dsn, autocommit=True) as owner:
+            # What is due for ever is told by the checker, with its evidence.
+            if not _comes_true(lambda: owner.execute(DUE).fetchone() == (0,), bound):
+                self.problems.append(f"something was still due after {bound:g} s")
+        self.problems += self.nursery.stop()
+
+    def history(self) -> History:
+        """Read the evidence."""
+        return read_history(self.dsn, [self.load.witness.path, *self.nursery.witnesses])
+
+
+@contextmanager
+def a_ground(server: Server, directory: Path, seed: int, **rules: Any) -> Iterator[Ground]:
+    """Lend the ground of one round; its witnesses stay in the directory."""
+    name = f"round_{seed}"
+    dsn = server.create(name, "template_faults")
+    directory.mkdir(parents=True, exist_ok=True)
+    with a_nursery(dsn, directory, **rules) as nursery:
+        ground = Ground(server, dsn, nursery, directory, seed)
+        try:
+            yield ground
+        finally:
+            ground.load.close()
+    server.drop(name)
+
+
+def await_that(condition: Callable[[], bool], what: str, bound: float = BOUND) -> None:
+    """Wait for a condition, looking often."""
+    assert _comes_true(condition, bound), f"waited {bound:g} s in vain for {what}"
+
+
+def _comes_true(condition: Callable[[], bool], bound: float) -> bool:
+    end = time.monotonic() + bound
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
