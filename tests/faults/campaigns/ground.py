@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID, uuid5
 
 import psycopg
@@ -32,7 +32,20 @@ SETTINGS = {
 }
 FAST = {"fsync": "off", "full_page_writes": "off"}
 
-DUE = "SELECT count(*) FROM relevo.jobs WHERE live AND available_at < now() + interval '10 s'"
+UNBOUNDED = 10**9
+
+LIVE = "SELECT count(*) FROM relevo.jobs WHERE live"
+
+# Not those that run in an order, which their times give.
+MAKE_DUE = """
+UPDATE relevo.jobs
+SET available_at = now()
+WHERE state = 'available'
+  AND available_at > now() + interval '1 second'
+  AND kind <> 'mixed.ordered'
+"""
+
+T = TypeVar("T")
 
 
 class Server:
@@ -80,7 +93,7 @@ class Server:
 @contextmanager
 def a_server(*, is_durable: bool) -> Iterator[Server]:
     """Run a server; a durable one keeps what it acknowledged through any end."""
-    memory = Path("/dev/shm")
+    memory = Path("/dev/shm")  # noqa: S108 -- a file system in memory, the directory has a random name
     place = None if is_durable or not os.access(memory, os.W_OK) else str(memory)
     settings = SETTINGS if is_durable else {**SETTINGS, **FAST}
     with tempfile.TemporaryDirectory(prefix="relevo-faults-", dir=place) as root:
@@ -101,21 +114,38 @@ class Ground:
 
     def __init__(self, server: Server, dsn: str, nursery: Nursery, directory: Path, seed: int):
         self.server, self.dsn, self.nursery = server, dsn, nursery
-        self.random = Random(seed)
+        self.random = Random(seed)  # noqa: S311 -- repeats a run, no secret
         tenants = [*ALL, uuid5(UUID(int=seed), "other")]
         with psycopg.connect(dsn, autocommit=True) as owner:
             owner.execute("INSERT INTO relevo.tenants VALUES (%s, 'other', 'other')", tenants[1:])
         self.load = Load(dsn, directory, tenants, self.random)
         self.problems: list[str] = []
 
-    def run_until(self, finished: int, *, backlog: int, most: int) -> None:
+    def run_until(self, finished: int, *, backlog: int, most: int = UNBOUNDED) -> None:
         """Go on under load until so many jobs have ended."""
+        self.await_that(
+            lambda: self.load.finished() >= finished,
+            f"the end of {finished} jobs",
+            backlog=backlog,
+            most=most,
+        )
 
-        def is_done() -> bool:
+    def finish(self, jobs: int, *, backlog: int) -> None:
+        """Enqueue what is left of so many jobs."""
+        self.await_that(
+            lambda: self.load.enqueued >= jobs, f"{jobs} jobs", backlog=backlog, most=jobs
+        )
+
+    def await_that(
+        self, condition: Callable[[], T], what: str, *, backlog: int = 0, most: int = UNBOUNDED
+    ) -> T:
+        """Wait for a condition under load, and answer what it answered."""
+
+        def look() -> T:
             self.load.top_up(backlog, most)
-            return self.load.finished() >= finished
+            return condition()
 
-        await_that(is_done, f"the end of {finished} jobs")
+        return await_that(look, what)
 
     def pause(self, most: float) -> None:
         """Let chance choose the moment of the next fault."""
@@ -128,9 +158,14 @@ class Ground:
             self.problems.append("no worker is left")
             return
         with psycopg.connect(self.dsn, autocommit=True) as owner:
-            # What is due for ever is told by the checker, with its evidence.
-            if not _comes_true(lambda: owner.execute(DUE).fetchone() == (0,), bound):
-                self.problems.append(f"something was still due after {bound:g} s")
+
+            def is_over() -> bool:
+                owner.execute(MAKE_DUE)
+                return owner.execute(LIVE).fetchone() == (0,)
+
+            # What never ends is told by the checker, with its evidence.
+            if not _comes_true(is_over, bound):
+                self.problems.append(f"not every job had ended after {bound:g} s")
         self.problems += self.nursery.stop()
 
     def history(self) -> History:
@@ -153,15 +188,18 @@ def a_ground(server: Server, directory: Path, seed: int, **rules: Any) -> Iterat
     server.drop(name)
 
 
-def await_that(condition: Callable[[], bool], what: str, bound: float = BOUND) -> None:
-    """Wait for a condition, looking often."""
-    assert _comes_true(condition, bound), f"waited {bound:g} s in vain for {what}"
+def await_that(condition: Callable[[], T], what: str, bound: float = BOUND) -> T:
+    """Wait for a condition, looking often, and answer what it answered."""
+    if answer := _comes_true(condition, bound):
+        return answer
+    msg = f"waited {bound:g} s in vain for {what}"
+    raise AssertionError(msg)
 
 
-def _comes_true(condition: Callable[[], bool], bound: float) -> bool:
+def _comes_true(condition: Callable[[], T], bound: float) -> T | None:
     end = time.monotonic() + bound
-    while not condition():
+    while not (answer := condition()):
         if time.monotonic() > end:
-            return False
+            return None
         time.sleep(0.02)
-    return True
+    return answer

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from faults.campaigns.ground import Server, a_ground, a_server
+from faults.campaigns.ground import Ground, a_ground, a_server
 from faults.campaigns.verdict import Verdict
 from faults.measured import Measured
 from faults.sizes import Size, numbers
@@ -26,23 +26,19 @@ def measure_kills(kills: int, jobs: int, seed: int, directory: Path) -> Measured
     with a_server(is_durable=False) as server:
         for number in range(rounds):
             share = kills * (number + 1) // rounds - kills * number // rounds
-            _round(server, share, jobs // rounds, seed + number, directory / str(number), verdict)
+            with a_ground(server, directory / str(number), seed + number) as ground:
+                _kill(ground, share, jobs // rounds, verdict)
     return verdict.measured()
 
 
-def _round(
-    server: Server, kills: int, jobs: int, seed: int, directory: Path, verdict: Verdict
-) -> None:
-    with a_ground(server, directory, seed) as ground:
-        nursery = ground.nursery
-        nursery.bear(WORKERS)
-        for number in range(kills):
-            ground.run_until(jobs * number // (kills + 1), backlog=BACKLOG, most=jobs)
-            ground.pause(0.05)
-            nursery.kill(ground.random.choice(nursery.alive))
-            nursery.bear()
-            verdict.counts["kills"] += 1
-        ground.run_until(0, backlog=BACKLOG, most=jobs)
-        while ground.load.enqueued < jobs:
-            ground.run_until(ground.load.enqueued - BACKLOG // 2, backlog=BACKLOG, most=jobs)
-        verdict.judge(ground)
+def _kill(ground: Ground, kills: int, jobs: int, verdict: Verdict) -> None:
+    nursery = ground.nursery
+    nursery.bear(WORKERS)
+    for number in range(kills):
+        ground.run_until(jobs * number // (kills + 1), backlog=BACKLOG, most=jobs)
+        ground.pause(0.05)
+        nursery.kill(ground.random.choice(nursery.alive))
+        nursery.bear()
+        verdict.counts["kills"] += 1
+    ground.finish(jobs, backlog=BACKLOG)
+    verdict.judge(ground)

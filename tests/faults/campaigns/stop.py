@@ -1,0 +1,96 @@
+"""R7: workers frozen until others have taken their jobs, and thawed with stale work in hand."""
+
+import signal
+from pathlib import Path
+
+import psycopg
+
+from faults.campaigns.ground import Ground, a_ground, a_server
+from faults.campaigns.nursery import Born
+from faults.campaigns.verdict import Verdict
+from faults.checker.story import is_end
+from faults.evidence import History
+from faults.measured import Measured
+from faults.sizes import Size, numbers
+
+WORKERS = 4
+FROZEN = 2
+"""So many are frozen at once; the others take over."""
+
+BACKLOG = 200
+FREEZES_OF_A_ROUND = 40
+
+SESSION = "SELECT max(id) FROM relevo.workers WHERE name = %s"
+IS_THERE = "SELECT EXISTS (SELECT FROM relevo.workers WHERE id = %s)"
+
+
+def measure(size: Size, seed: int, directory: Path) -> Measured:
+    """Freeze as many workers as the size says."""
+    return measure_freezes(numbers("R7", size)["freezes"], seed, directory)
+
+
+def measure_freezes(freezes: int, seed: int, directory: Path) -> Measured:
+    """Freeze so many workers, each until its session has ended."""
+    verdict = Verdict()
+    with a_server(is_durable=False) as server:
+        for number, begin in enumerate(range(0, freezes, FREEZES_OF_A_ROUND)):
+            share = min(FREEZES_OF_A_ROUND, freezes - begin)
+            with a_ground(server, directory / str(number), seed + number) as ground:
+                _freeze_some(ground, share, verdict)
+    return verdict.measured()
+
+
+def _freeze_some(ground: Ground, freezes: int, verdict: Verdict) -> None:
+    ground.nursery.bear(WORKERS)
+    ground.run_until(BACKLOG // 2, backlog=BACKLOG)
+    with psycopg.connect(ground.dsn, autocommit=True) as owner:
+        while freezes:
+            some = ground.random.sample(ground.nursery.alive, min(FROZEN, freezes))
+            _freeze(ground, owner, some)
+            freezes -= len(some)
+            verdict.counts["freezes"] += len(some)
+    history = verdict.judge(ground)
+    found = late(history)
+    verdict.counts.update(found)
+    if found["late_completions_accepted"]:
+        verdict.problems.append(f"{found['late_completions_accepted']} late completions accepted")
+
+
+def _freeze(ground: Ground, owner: psycopg.Connection, some: list[Born]) -> None:
+    """Freeze workers at random moments, and thaw them when others may have their jobs."""
+    frozen: list[tuple[Born, int]] = []
+    for born in some:
+        session = ground.await_that(
+            lambda born=born: owner.execute(SESSION, [born.name]).fetchone()[0], "a session"
+        )
+        ground.run_until(ground.load.finished() + 20, backlog=BACKLOG)
+        ground.pause(0.05)
+        born.send(signal.SIGSTOP)
+        frozen.append((born, session))
+    for born, session in frozen:
+        ground.await_that(
+            lambda session=session: owner.execute(IS_THERE, [session]).fetchone() == (False,),
+            "the end of a frozen worker's session",
+        )
+        ground.pause(0.2)
+        born.send(signal.SIGCONT)
+
+
+def late(history: History) -> dict[str, int]:
+    """Answer how much was brought after its session had ended, and how much of it was taken."""
+    sessions = {one.id: one for one in history.sessions}
+    owner = {}
+    accepted = 0
+    for event in history.events:
+        if event.state == "running" and event.op == "update":
+            owner[event.job_id, event.attempt] = event.worker
+        session = sessions.get(event.old_worker or 0)
+        if is_end(event) and session is not None and session.end_seq is not None:
+            is_own = event.program.startswith(("relevo settle ", "relevo handlers "))
+            accepted += is_own and session.end_seq < event.seq
+    brought = 0
+    for note in history.notes:
+        session = sessions.get(owner.get((note.job_id, note.attempt)) or 0)
+        if note.what == "end" and session is not None and session.ended_at is not None:
+            brought += session.ended_at < note.at
+    return {"late_answers": brought, "late_completions_accepted": accepted}
