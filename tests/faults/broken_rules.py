@@ -4,7 +4,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from faults.evidence.records import Attempt
-from faults.tale import Tale, done, running
+from faults.tale import MILLISECOND, Tale, done, running
 
 OTHER = UUID(int=2)
 
@@ -66,6 +66,17 @@ def i7_started_before_its_claim(tale: Tale) -> None:
     tale.note("start", job_id=1, attempt=1)
     tale.claim(1)
     tale.finish(1)
+
+
+def i7_ended_before_its_lease(tale: Tale) -> None:
+    tale.session(2)
+    tale.note("renewed", session=2, until=tale.now + 100 * MILLISECOND)
+    tale.end(2)
+
+
+def i8_enqueued_without_its_key(tale: Tale) -> None:
+    tale.note("intent", ref="a", key="k")
+    done(tale, ref="a")
 
 
 def i8_a_key_twice(tale: Tale) -> None:

@@ -168,6 +168,20 @@ def i3_completed_without_a_start(tale: Tale) -> None:
     done(tale, 2)
 
 
+def i3_more_than_was_asked_for(tale: Tale) -> None:
+    for job in (1, 2):
+        running(tale, job)
+    tale.note("claimed", session=1, asked=1, jobs=[1, 2])
+    for job in (1, 2):
+        tale.finish(job)
+
+
+def i3_a_success_is_forgotten(tale: Tale) -> None:
+    done(tale)
+    tale.requeue(1, available_at=tale.now * 2)
+    tale.attempts.clear()
+
+
 def i4_taken_from_a_living_session(tale: Tale) -> None:
     running(tale)
     tale.go_back(1, "lost")

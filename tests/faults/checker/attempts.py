@@ -13,6 +13,7 @@ COUNTS = {(0, 0), (1, 0), (0, 1)}
 
 def attempts(story: Story) -> Iterator[Violation]:
     """Count every start, its end, and what the engine's history and the witnesses say of it."""
+    yield from _asked(story)
     covered = story.kinds_with("start")
     for job_id, events in story.events.items():
         for before, event in story.steps_of(job_id):
@@ -23,6 +24,16 @@ def attempts(story: Story) -> Iterator[Violation]:
     for job_id, notes in story.notes.items():
         if job_id not in story.events and (start := _first(notes, "start")):
             yield Violation("I3", f"job {job_id} was started, and nobody knows it", tell(start))
+
+
+def _asked(story: Story) -> Iterator[Violation]:
+    """A claim starts no more than the session had slots for."""
+    for note in story.notes_of("claimed"):
+        asked, given = note.fields["asked"], note.fields["jobs"]
+        if len(given) > asked:
+            why = f"{len(given)} jobs were started, and a session had asked for {asked}"
+            claims = [one for job in given for one in story.events.get(job, ()) if is_claim(one)]
+            yield Violation("I3", why, tell(note, *claims))
 
 
 def _count(before: Event, event: Event) -> str:
@@ -100,9 +111,10 @@ def _history(story: Story, job_id: int, events: list[Event]) -> Iterator[Violati
         before, end = ends[row.attempt]
         if row.outcome not in _outcomes(before, end):
             yield _wrong(job_id, f"ended otherwise than as {row.outcome}", before, end, row)
+    again = {event.attempt for event in events if is_requeue(event)}
     for number, (before, end) in ends.items():
         # A success is written down only when the job is to start again.
-        if number not in rows and end.state != "completed":
+        if number not in rows and (end.state != "completed" or number in again):
             yield _wrong(job_id, f"has no record of the end of attempt {number}", before, end)
 
 

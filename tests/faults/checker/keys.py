@@ -15,6 +15,7 @@ NOTIFICATION = "cycle.dispatched"
 
 def keys(story: Story) -> Iterator[Violation]:
     """Follow who holds which key; whoever takes one had to wait until it was let go."""
+    yield from _forgotten(story)
     holders: dict[Key, dict[int, Event]] = defaultdict(dict)
     evaluators: dict[int, str] = {}
     for before, event in story.steps:
@@ -31,6 +32,19 @@ def keys(story: Story) -> Iterator[Violation]:
                 jobs = ", ".join(map(str, sorted(holders[key])))
                 why = f"jobs {jobs} hold the {key[0]} {key[3]!r} of {key[2]} at once"
                 yield Violation("I8", why, tell(*holders[key].values()))
+
+
+def _forgotten(story: Story) -> Iterator[Violation]:
+    """A job that was asked for under a key has that key when it comes."""
+    asked = {note.ref: note for note in story.notes_of("intent") if note.fields.get("key")}
+    for event in story.history.events:
+        note = asked.get(event.ref) if event.op == "insert" and event.ref else None
+        if note is None:
+            continue
+        key = note.fields["key"]
+        if key not in (event.waiting_key, event.live_key, event.key):
+            why = f"job {event.job_id} was enqueued under the key {key!r} and does not hold it"
+            yield Violation("I8", why, tell(note, event))
 
 
 def _held(event: Event | None, evaluator: str | None) -> Iterator[Key]:

@@ -6,7 +6,7 @@ between its intent and its answer, and a start follows the claim that allowed it
 
 from collections.abc import Iterator
 
-from faults.checker.story import BEGINNINGS, Story, is_before, is_claim, tell
+from faults.checker.story import BEGINNINGS, Story, is_before, is_claim, moment, tell
 from faults.checker.violation import Violation
 from faults.evidence.records import Event, Note
 
@@ -22,6 +22,7 @@ def realtime(story: Story) -> Iterator[Violation]:
             yield _wrong(f"{note.ref} is there before anybody wanted it", note, event)
         if note.what == "enqueued" and is_before(note.at, event.at):
             yield _wrong(f"{note.ref} was acknowledged before it was written", note, event)
+    yield from _leases(story)
     for job_id, notes in story.notes.items():
         events = story.events.get(job_id, [])
         begun = {
@@ -36,6 +37,16 @@ def realtime(story: Story) -> Iterator[Violation]:
                     why = f"job {job_id} saw {note.what} of attempt {note.attempt} before its claim"
                     yield _wrong(why, note, claim)
         yield from _ends(job_id, notes)
+
+
+def _leases(story: Story) -> Iterator[Violation]:
+    """A session may rely on a lease for as long as it was told, from when it asked."""
+    for note in story.notes_of("renewed"):
+        session = story.sessions.get(note.fields["session"])
+        until = note.fields["until"]
+        if session is not None and session.ended_at and is_before(session.ended_at, until):
+            why = f"session {session.id} ended, and its lease was renewed until {moment(until)}"
+            yield Violation("I7", why, tell(note, session))
 
 
 def _ends(job_id: int, notes: list[Note]) -> Iterator[Violation]:
