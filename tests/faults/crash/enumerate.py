@@ -169,7 +169,14 @@ class Enumeration:
                 world.go_on()
                 return self._look(scenario, world, run)
             self._server.await_gone(name, world.name)
-            after = replace(world, name="second", points=Points())
+            after = World(
+                self._server,
+                world.dsn,
+                world.directory,
+                Points(),
+                name="second",
+                has_limits=scenario.has_limits,
+            )
             with watched(after.points):
                 return self._look(scenario, after, run)
 
@@ -194,8 +201,10 @@ class Enumeration:
         with self._server.clone(template, is_logged=is_logged) as (name, dsn):
             world = World(self._server, dsn, directory, points, has_limits=scenario.has_limits)
             with watched(points), patch.object(settler, "RETRY_AFTER", 0.0):
-                yield name, world
-                world.close()
+                try:
+                    yield name, world
+                finally:
+                    world.close()
 
     def _template(self, scenario: Scenario) -> str:
         name = f"crash_{scenario.name}".replace(" ", "_")
@@ -223,7 +232,8 @@ def measure(size: Size, seed: int, directory: Path) -> Measured:
     """Fail at the points of a size in its ways; see `faults.measured`."""
     with _quiet():
         is_whole = numbers("R3", size)["whole"]
-        listings = list_and_fail(SCENARIOS if is_whole else PULL_REQUEST, directory / "quick")
+        scenarios = SCENARIOS if is_whole else PULL_REQUEST
+        listings = list_and_fail(scenarios, directory / "quick", goes_on=bool(is_whole))
         _stop_server(listings, directory / "durable", None if is_whole else Random(seed))  # noqa: S311 -- repeatable
     problems = [
         word for listing in listings for word in (*listing.differences(), *listing.problems())
@@ -247,7 +257,9 @@ def measure(size: Size, seed: int, directory: Path) -> Measured:
     )
 
 
-def list_and_fail(scenarios: Sequence[Scenario], directory: Path) -> list[Listing]:
+def list_and_fail(
+    scenarios: Sequence[Scenario], directory: Path, *, goes_on: bool
+) -> list[Listing]:
     """List the points of each scenario, and fail at each in the ways that are quick."""
     listings = []
     directory.mkdir()
@@ -257,7 +269,7 @@ def list_and_fail(scenarios: Sequence[Scenario], directory: Path) -> list[Listin
         for scenario in sorted(scenarios, key=lambda one: not one.is_alone):
             listing = enumeration.list_points(scenario)
             listing.runs += enumeration.fail_everywhere(scenario, QUICK)
-            if scenario.goes_on:
+            if goes_on and scenario.goes_on:
                 listing.runs += enumeration.fail_everywhere(scenario, GOES_ON, goes_on=True)
             listings.append(listing)
     return listings

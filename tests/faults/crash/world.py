@@ -18,6 +18,8 @@ from relevo import Enqueued
 from relevo.db.dsn import with_session
 
 ROUNDS = 60
+CONNECTIONS = 5
+"""A process has so many that may be dead when it goes on."""
 
 EXPIRE = """
 UPDATE relevo.workers
@@ -55,16 +57,22 @@ class World:
     has_limits: bool = False
     slices: list[tuple[int, int]] = field(default_factory=list)
     _started: list[Process] = field(default_factory=list)
+    _witnesses: list[Witness] = field(default_factory=list)
 
     @cached_property
     def witness(self) -> Witness:
         """What the enqueuer saw."""
-        return Witness(self.directory / f"{self.name}-caller", is_synced=False)
+        return self._watch("caller")
 
     @cached_property
     def kinds(self) -> Kinds:
         """The kinds of job; their handlers have a witness of their own."""
-        return crash_kinds(Witness(self.directory / f"{self.name}-worker", is_synced=False))
+        return crash_kinds(self._watch("worker"))
+
+    def _watch(self, who: str) -> Witness:
+        # Only processes are killed here, never the machine, so nothing has to reach the disk.
+        self._witnesses.append(Witness(self.directory / f"{self.name}-{who}", is_synced=False))
+        return self._witnesses[-1]
 
     def start(self) -> Process:
         """A worker's process that has done nothing yet."""
@@ -133,31 +141,51 @@ class World:
 
     def go_on(self) -> None:
         """Let the process go on as its loops do after an error: all it has is its memory."""
-        process = self.__dict__["process"] = self._started[-1]
-        process.recover()
+        self.__dict__["process"] = self._started[-1]
+        self._steadily(self._recover)
+
+    def _recover(self) -> None:
+        self.process.recover()
         if self.has_limits:
-            process.declare()
+            self.process.declare()
+
+    def _steadily(self, step: Callable[[], None]) -> None:
+        """Take a step; where a connection turns out to be dead, once more on a new one."""
+        for left in reversed(range(CONNECTIONS)):
+            try:
+                step()
+            except psycopg.OperationalError:
+                if not left:
+                    raise
+                self.process.resolve_doubt()
+            else:
+                return
 
     def drain(self, *, expires: bool = True) -> None:
         """Work until nothing is left to do.
 
         Args:
-            expires: Whether the sessions of before are over, and a new process takes over.
+            expires: Whether the sessions of before are over, and a new process takes over;
+                else the one of before goes on, and may find connections that have died.
         """
+        take = self._steadily if not expires else _at_once
         with psycopg.Connection.connect(self.dsn, autocommit=True) as owner:
             if expires:
                 owner.execute(EXPIRE)
-            self.process.rescue()
+            take(self.process.rescue)
             # What the handlers of before still waited for need not be waited for here.
             for _ in range(ROUNDS):
                 owner.execute("DELETE FROM relevo.pauses")
                 owner.execute(MAKE_DUE)
-                self.process.forget()
-                self.process.claim()
-                self.process.work()
-                self.process.settle()
+                take(self._round)
                 if owner.execute(UNFINISHED).fetchone() == (0,):
                     return
+
+    def _round(self) -> None:
+        self.process.forget()
+        self.process.claim()
+        self.process.work()
+        self.process.settle()
 
     def row(self, query: str, *params: object) -> tuple[Any, ...]:
         """The first row of a query, asked by the owner."""
@@ -177,9 +205,16 @@ class World:
         for process in self._started:
             process.close()
         self._started.clear()
+        for witness in self._witnesses:
+            witness.close()
+        self._witnesses.clear()
 
 
 Step = Callable[[World], None]
+
+
+def _at_once(step: Callable[[], None]) -> None:
+    step()
 
 
 def nothing(_: World) -> None:
