@@ -1,1 +1,1 @@
-"""Seeded faults of the engine, each to be named by the checker: the negative control of all figures."""
+"""Seeded faults of the engine, each to be named by the checker: the control of all figures."""

@@ -8,9 +8,9 @@ COUNTED = """    attempt = least(j.attempt, 2147483646) + 1,
     worker = %(worker)s::bigint,
     started_at = clock_timestamp(),
 """
-TAKEN = f"""{COUNTED}    waiting_key = NULL
-WHERE j.ctid = ANY (ARRAY (SELECT picked.place FROM picked CROSS JOIN me))
-"""
+CLEARED = "    waiting_key = NULL\n"
+PICKED = "WHERE j.ctid = ANY (ARRAY (SELECT picked.place FROM picked CROSS JOIN me))\n"
+TAKEN = COUNTED + CLEARED + PICKED
 GUARD = """            WHERE (l.scope = 'queue' AND l.name = %(queue)s::text)
                OR (l.scope IN ('kind', 'lane') AND l.name = ANY (%(kinds)s::text[]))
                OR l.scope = 'tenant'
@@ -18,8 +18,10 @@ GUARD = """            WHERE (l.scope = 'queue' AND l.name = %(queue)s::text)
     ) AS open
     CROSS JOIN walk
 """
-BY_SUBSELECT = f"""{COUNTED}    waiting_key = NULL
-WHERE j.ctid IN (
+TURN = """has its turn until it is final.
+                        AND CASE
+                            WHEN g.measure = 'order' """
+SUBSELECT = """WHERE j.ctid IN (
     SELECT n.ctid
     FROM relevo.jobs AS n
     CROSS JOIN me
@@ -62,7 +64,7 @@ CLAIMS = (
         "a claim by a subselect, which is run again for each row",
         "I3",
         "one_asked",
-        (Edit(CLAIM, TAKEN, BY_SUBSELECT),),
+        (Edit(CLAIM, TAKEN, COUNTED + CLEARED + SUBSELECT),),
     ),
     Mutant(
         "a claim does not ask whether its session has ended",
@@ -112,13 +114,8 @@ CLAIMS = (
         (
             Edit(
                 CLAIM,
-                """                        -- Where the order counts a job has its turn until it is final.
-                        AND CASE
-                            WHEN g.measure = 'order' THEN j.live
-""",
-                """                        AND CASE
-                            WHEN g.measure = 'order' THEN j.worker IS NOT NULL
-""",
+                f"{TURN}THEN j.live\n",
+                f"{TURN}THEN j.worker IS NOT NULL\n",
             ),
         ),
     ),

@@ -54,6 +54,18 @@ ENDS = (
         (Edit("relevo/loops/context.py", "        if not held:\n", "        if held is None:\n"),),
     ),
     Mutant(
+        "the key of a delivery changes with the start",
+        "I15",
+        "delivered_again",
+        (
+            Edit(
+                "relevo/loops/context.py",
+                'return f"{self.tenant_id}:{self.kind}:{self.job_id}"',
+                'return f"{self.tenant_id}:{self.kind}:{self.job_id}:{self.attempt}"',
+            ),
+        ),
+    ),
+    Mutant(
         "a retry does not ask whether the starts are spent",
         "I3",
         "retried",

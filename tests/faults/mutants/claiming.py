@@ -97,11 +97,11 @@ def late_commit(stage: Stage) -> None:
     session = stage.session()
     late = stage.connect("caller", role=None)
     late.execute("BEGIN")
+    stage.witness.note("intent", ref="late")
     (job_id,) = late.execute(
         "INSERT INTO relevo.jobs (tenant_id, kind, payload)"
         " SELECT t.id, 'play.work', '{\"ref\": \"late\"}' FROM relevo.tenants AS t RETURNING id"
     ).fetchall()[0]
-    stage.witness.note("intent", ref="late")
     stage.enqueue(number=2)
     _complete(session, session.claim())
     late.execute("COMMIT")

@@ -49,6 +49,19 @@ def lost_handler(stage: Stage) -> None:
     stage.drain()
 
 
+def delivered_again(stage: Stage) -> None:
+    """A message is sent, and its handler asks for another start all the same."""
+    process = stage.process()
+    stage.enqueue("play.mail")
+    for _ in range(2):
+        stage.make_due()
+        process.forget()
+        process.claim()
+        process.work()
+        process.settle()
+    stage.drain()
+
+
 def retried(stage: Stage) -> None:
     """A job is retried until its starts are spent."""
     session = stage.session()
@@ -148,6 +161,7 @@ SCENARIOS = (
     late_answer,
     after_rescue,
     lost_handler,
+    delivered_again,
     retried,
     handed_back,
     lost,

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from faults.evidence import Witness, record_effect
 from faults.mixed_jobs import witnessed
-from relevo import Context, JobKind, Limit, Relevo
+from relevo import Context, JobKind, Relevo, Retry
 
 
 @dataclass(frozen=True)
@@ -36,15 +37,16 @@ def play_kinds(witness: Witness) -> Kinds:
         with witnessed(witness, ctx):
             pass
 
-    @app.job("play.limited", limits=[Limit(2)])
-    def limited(ctx: Context, ref: str) -> None:
-        with witnessed(witness, ctx):
-            pass
-
     @app.job("play.ordered", ordered=True)
     def ordered(ctx: Context, ref: str) -> None:
         with witnessed(witness, ctx):
             pass
 
-    kinds = (work, twice, limited, ordered)
+    @app.job("play.mail")
+    def mail(ctx: Context, ref: str) -> Retry | None:
+        with witnessed(witness, ctx):
+            witness.note("delivered", job_id=ctx.job_id, key=ctx.idempotency_key)
+            return Retry(timedelta(milliseconds=1)) if ctx.attempt == 1 else None
+
+    kinds = (work, twice, ordered, mail)
     return Kinds(app, {job.kind.name: job for job in kinds})

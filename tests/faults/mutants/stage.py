@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -277,17 +276,17 @@ class Session:
         queue_of = dict.fromkeys([job.id for job in jobs], QUEUE)
         return run(self.settling, settle(self.id, queue_of, batch))
 
-    def complete(self, job: ClaimedJob, **changes: Any) -> bool:
+    def complete(self, job: ClaimedJob) -> bool:
         """Write an effect and complete the job with it in one transaction, or neither."""
-        job = replace(job, **changes)
         done = Settlement(job.tenant_id, job.id, job.attempt, Action.COMPLETED)
+        is_ours = False
         with self.handling.transaction():
             run(self.handling, set_tenant(job.tenant_id))
             self.handling.execute(INSERT, [job.tenant_id, job.id, job.attempt, self.id, "done"])
-            if not run(self.handling, complete(self.id, done)):
+            is_ours = run(self.handling, complete(self.id, done))
+            if not is_ours:
                 raise psycopg.Rollback
-            return True
-        return False
+        return is_ours
 
     def renew(self, connection: psycopg.Connection) -> None:
         """Renew the lease, and note until when the session may rely on it."""
