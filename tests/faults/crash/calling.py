@@ -31,16 +31,14 @@ def _enqueue(world: World) -> None:
     connection = world.connect()
     hour = timedelta(hours=1)
     with world.counting():
-        with connection.transaction():
-            perform(connection, set_tenant(DEFAULT_TENANT))
         world.enqueue(connection, "crash.inside", ["a", "b"])
         world.enqueue(connection, "crash.outside", ["c"], key="held", key_for=hour)
         world.enqueue(connection, "crash.outside", ["d"], key="over", key_for=hour)
         with world.told(["e", "f"], kind="crash.outside") as ids, connection.transaction():
-            ids += job.enqueue_many(connection, [{"ref": "e"}, {"ref": "f"}])
+            ids.extend(job.enqueue_many(connection, [{"ref": "e"}, {"ref": "f"}]))
         with world.told(["g"], kind="crash.outside", key="k") as ids, connection.transaction():
             keyed = job.with_options(key_mode=KeyMode.LIVE)
-            ids += keyed.enqueue_many(connection, [{"ref": "g"}], keys=["k"])
+            ids.extend(keyed.enqueue_many(connection, [{"ref": "g"}], keys=["k"]))
         _roll_back(world, connection)
         connection.set_autocommit(True)
         with world.told(["i"], kind="crash.outside") as ids:
@@ -75,12 +73,19 @@ def _draft(world: World) -> None:
         perform(connection, service.generate_evaluations(tenant, cycle.id, actor=ACTOR))
 
 
-def _activate_and_recall(world: World) -> None:
-    """Activate, take it back, and activate again: the rows of before come back to life."""
+def _activate(world: World) -> None:
     connection = world.connect(role=WEB_ROLE)
+    cycle = _by_web(connection, service.find_cycle(DEFAULT_TENANT, NAME))
     with world.counting():
-        cycle = _by_web(connection, service.find_cycle(DEFAULT_TENANT, NAME))
         _by_web(connection, _activation(cycle.id))
+
+
+def _recall_and_activate(world: World) -> None:
+    """Take an activation back, and activate again: the rows of before come back to life."""
+    connection = world.connect(role=WEB_ROLE)
+    cycle = _by_web(connection, service.find_cycle(DEFAULT_TENANT, NAME))
+    _by_web(connection, _activation(cycle.id))
+    with world.counting():
         _by_web(connection, service.recall(DEFAULT_TENANT, cycle.id, actor=ACTOR))
         _by_web(connection, _activation(cycle.id))
 
@@ -110,20 +115,35 @@ def _half_activated(world: World) -> list[str]:
 
 
 STANDING = """
-SELECT
-    (SELECT c.state FROM evaluations.cycles AS c),
-    count(*) FILTER (WHERE e.state = 'draft'),
-    count(DISTINCT e.evaluator_id),
-    (SELECT count(*) FROM relevo.jobs AS j WHERE j.kind = 'cycle.dispatched'),
-    (SELECT count(*) FROM relevo.jobs AS j WHERE j.kind = 'cycle.dispatched' AND j.state = 'completed')
-FROM evaluations.evaluations AS e
+SELECT c.state, e.drafts, e.asked, j.jobs, j.completed
+FROM evaluations.cycles AS c
+CROSS JOIN (
+    SELECT
+        count(*) FILTER (WHERE e.state = 'draft') AS drafts,
+        count(DISTINCT e.evaluator_id) AS asked
+    FROM evaluations.evaluations AS e
+) AS e
+CROSS JOIN (
+    SELECT
+        count(*) AS jobs,
+        count(*) FILTER (WHERE j.state = 'completed') AS completed
+    FROM relevo.jobs AS j
+    WHERE j.kind = 'cycle.dispatched'
+) AS j
 """
 
 CALLING = (
     Scenario("enqueue", _enqueue, prepare=_keys),
     Scenario(
         "activation",
-        _activate_and_recall,
+        _activate,
+        prepare=_draft,
+        again=_activate_again,
+        problems=_half_activated,
+    ),
+    Scenario(
+        "recall",
+        _recall_and_activate,
         prepare=_draft,
         again=_activate_again,
         problems=_half_activated,

@@ -52,7 +52,8 @@ FROM pg_trigger AS t
 JOIN pg_class AS c ON c.oid = t.tgrelid
 WHERE c.relnamespace = ANY (%(ours)s) AND NOT t.tgisinternal AND t.tgname NOT LIKE 'evidence_%%'
 UNION ALL
-SELECT 'policy', p.tablename, p.policyname, concat_ws(' ', p.cmd, p.roles::text, p.qual, p.with_check)
+SELECT 'policy', p.tablename, p.policyname,
+       concat_ws(' ', p.cmd, p.roles::text, p.qual, p.with_check)
 FROM pg_policies AS p
 WHERE p.schemaname IN ('relevo', 'evaluations')
 UNION ALL

@@ -195,7 +195,7 @@ def watched(points: Points) -> Iterator[Points]:
 
 def role_of(program: str) -> str:
     """Answer whose connection it is by the name of its application: its second word."""
-    return (program.split(" ") + [""])[1]
+    return [*program.split(" "), ""][1]
 
 
 def _cut(connection: Any) -> None:

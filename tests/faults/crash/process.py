@@ -22,7 +22,6 @@ from relevo.engine.jobs.rescue import rescue_lost_jobs
 from relevo.engine.limits import declare_limits
 from relevo.loops.claimer import Claimer
 from relevo.loops.context import Hold
-from relevo.loops.handlers import Handlers
 from relevo.loops.heartbeat import Heartbeat
 from relevo.loops.pruner import ArchivedMonths, FinishedJobs, Permits
 from relevo.loops.rescuer import Rescuer
@@ -99,6 +98,7 @@ class Process:
         self._runner = asyncio.Runner()
         loop = self._runner.get_loop()
         self._settings = WorkerSettings(dsn, name=name, lease=LEASE, queues=queues)
+        self._random = Random(1)  # noqa: S311 -- jitter, no secret
         self.slots = Slots(slots)
         self.pools = Pools(self._session("handlers", role=WORKER_ROLE, settings=HANDLER_SETTINGS))
         self.heartbeat = Heartbeat(
@@ -194,8 +194,8 @@ class Process:
         try:
             answer = kind.handler(Context(hold), **kind.schema.decode(job.payload))
         except Exception as error:  # noqa: BLE001 -- a handler may raise anything
-            return settlement.settle_error(kind, job, error, Random(1))
-        decided = settlement.settle_answer(kind, job, answer, Random(1))
+            return settlement.settle_error(kind, job, error, self._random)
+        decided = settlement.settle_answer(kind, job, answer, self._random)
         return None if hold.completed else decided
 
     def settle(self) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import tempfile
 import time
@@ -22,6 +23,7 @@ from relevo.db.embedded.postmaster import read_address
 from relevo.db.migrate import migrate
 
 BOUND = 30.0
+ROOM = 2**30
 PREFIX = "@%d|%a@ "
 
 SETTINGS = {
@@ -155,7 +157,7 @@ def _read(entry: str, database: str) -> list[Point]:
 def a_server(*, is_durable: bool) -> Iterator[Server]:
     """Run a server; a durable one keeps what it acknowledged through an immediate stop."""
     settings = SETTINGS if is_durable else {**SETTINGS, **FAST}
-    with tempfile.TemporaryDirectory(prefix="relevo-crash-", dir=_place(is_durable)) as root:
+    with tempfile.TemporaryDirectory(prefix="relevo-crash-", dir=_memory()) as root:
         Path(root).chmod(0o755)
         with Embedded(Path(root) / "pg", settings=settings) as embedded:
             server = Server(embedded)
@@ -165,7 +167,8 @@ def a_server(*, is_durable: bool) -> Iterator[Server]:
                 server.close()
 
 
-def _place(is_durable: bool) -> str | None:
-    """What need not survive is kept in memory where there is room for it."""
-    memory = Path("/dev/shm")
-    return str(memory) if not is_durable and os.access(memory, os.W_OK) else None
+def _memory() -> str | None:
+    """No stop here loses what the machine remembers, so memory serves where there is room."""
+    place = Path("/dev/shm")  # noqa: S108 -- a directory of our own is made in it
+    has_room = os.access(place, os.W_OK) and shutil.disk_usage(place).free > ROOM
+    return str(place) if has_room else None
