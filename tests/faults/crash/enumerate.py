@@ -92,7 +92,8 @@ class Listing:
         wanted = {(point, way) for point in self.logged for way in ways}
         failed = {(run.point, run.way) for run in self.runs if not run.goes_on}
         words = [f"not tried: {p.role} {p.name}, {way}" for p, way in sorted(wanted - failed)]
-        words += [f"not logged: {p.role} {p.name}, {way}" for p, way in sorted(failed - wanted)]
+        strange = {point for point, _ in failed} - set(self.logged)
+        words += [f"not logged: {p.role} {p.name}" for p in sorted(strange)]
         return [f"{self.name}: {word}" for word in words]
 
     def words(self) -> str:

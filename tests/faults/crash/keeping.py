@@ -48,15 +48,13 @@ def _lose(world: World) -> None:
     """A process holds jobs, one of them in its last start, and is heard of no more."""
     world.some(inside=1, outside=1, raises=1)
     process = world.process
-    for _ in range(2):
-        world.make_due()
-        process.forget()
-        process.claim()
-        # What it holds is answered in the first round only.
-        if _ == 0:
-            process.work()
-            process.settle()
-            world.some(retry=2)
+    process.claim()
+    process.work()
+    process.settle()
+    world.some(retry=2)
+    world.make_due()
+    process.forget()
+    process.claim()
     world.run(LOST)
     world.run(UNKNOWN)
 
