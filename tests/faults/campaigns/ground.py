@@ -5,7 +5,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
@@ -15,9 +15,10 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from faults.campaigns.load import ALL, Load
+from faults.campaigns.load import Load
 from faults.campaigns.nursery import Nursery, a_nursery
 from faults.evidence import History, install, read_history
+from relevo import DEFAULT_TENANT
 from relevo.db.embedded import Embedded
 from relevo.db.embedded.launch import is_gone
 from relevo.db.embedded.postmaster import read_address
@@ -106,7 +107,7 @@ class Ground:
     """One round: a database, workers, an enqueuer, and chance from a seed.
 
     Attributes:
-        random: What every choice is drawn from.
+        random: What every fault is drawn from; the enqueuer has its own.
         nursery: The workers.
         load: The enqueuer.
         problems: What was not as it should be, in words.
@@ -115,37 +116,39 @@ class Ground:
     def __init__(self, server: Server, dsn: str, nursery: Nursery, directory: Path, seed: int):
         self.server, self.dsn, self.nursery = server, dsn, nursery
         self.random = Random(seed)  # noqa: S311 -- repeats a run, no secret
-        tenants = [*ALL, uuid5(UUID(int=seed), "other")]
+        tenants = [DEFAULT_TENANT, uuid5(UUID(int=seed), "other")]
         with psycopg.connect(dsn, autocommit=True) as owner:
             owner.execute("INSERT INTO relevo.tenants VALUES (%s, 'other', 'other')", tenants[1:])
-        self.load = Load(dsn, directory, tenants, self.random)
+        self.load = Load(dsn, directory, tenants, Random(seed))  # noqa: S311 -- the same
         self.problems: list[str] = []
 
-    def run_until(self, finished: int, *, backlog: int, most: int = UNBOUNDED) -> None:
-        """Go on under load until so many jobs have ended."""
-        self.await_that(
-            lambda: self.load.finished() >= finished,
+    def begin(self, workers: int, *, backlog: int, jobs: int = UNBOUNDED) -> None:
+        """Bear workers, and keep so many jobs waiting until so many were enqueued."""
+        self.nursery.bear(workers)
+        self.load.start(backlog, jobs)
+
+    def finished(self) -> int:
+        """How many jobs have ended, at least; none where the server does not say."""
+        enqueued = self.load.enqueued
+        with (
+            suppress(psycopg.OperationalError),
+            psycopg.connect(self.dsn, connect_timeout=5) as owner,
+        ):
+            return enqueued - int(owner.execute(LIVE).fetchall()[0][0])
+        return 0
+
+    def run_until(self, finished: int) -> None:
+        """Let it run until so many jobs have ended."""
+        await_that(
+            lambda: self.finished() >= finished or self.load.failure is not None,
             f"the end of {finished} jobs",
-            backlog=backlog,
-            most=most,
         )
+        if self.load.failure is not None:
+            raise self.load.failure
 
-    def finish(self, jobs: int, *, backlog: int) -> None:
-        """Enqueue what is left of so many jobs."""
-        self.await_that(
-            lambda: self.load.enqueued >= jobs, f"{jobs} jobs", backlog=backlog, most=jobs
-        )
-
-    def await_that(
-        self, condition: Callable[[], T], what: str, *, backlog: int = 0, most: int = UNBOUNDED
-    ) -> T:
-        """Wait for a condition under load, and answer what it answered."""
-
-        def look() -> T:
-            self.load.top_up(backlog, most)
-            return condition()
-
-        return await_that(look, what)
+    def finish(self) -> None:
+        """Wait until the last job has been enqueued."""
+        await_that(lambda: not self.load.is_running, "the end of the load", BOUND * 5)
 
     def pause(self, most: float) -> None:
         """Let chance choose the moment of the next fault."""
@@ -153,6 +156,9 @@ class Ground:
 
     def settle(self, bound: float = BOUND) -> None:
         """Wait until nothing is due any more, then let the workers go."""
+        self.load.stop()
+        if self.load.failure is not None:
+            self.problems.append(f"the enqueuer failed: {self.load.failure!r}")
         self.problems += self.nursery.dead()
         if not self.nursery.alive:
             self.problems.append("no worker is left")

@@ -33,12 +33,12 @@ def measure_kills(kills: int, jobs: int, seed: int, directory: Path) -> Measured
 
 def _kill(ground: Ground, kills: int, jobs: int, verdict: Verdict) -> None:
     nursery = ground.nursery
-    nursery.bear(WORKERS)
+    ground.begin(WORKERS, backlog=BACKLOG, jobs=jobs)
     for number in range(kills):
-        ground.run_until(jobs * number // (kills + 1), backlog=BACKLOG, most=jobs)
+        ground.run_until(jobs * number // (kills + 1))
         ground.pause(0.05)
         nursery.kill(ground.random.choice(nursery.alive))
         nursery.bear()
         verdict.counts["kills"] += 1
-    ground.finish(jobs, backlog=BACKLOG)
+    ground.finish()
     verdict.judge(ground)

@@ -1,6 +1,8 @@
 """Enqueue under references, many at once, and tell a witness what was answered and what not."""
 
+import threading
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -11,18 +13,21 @@ import psycopg
 
 from faults.campaigns.kinds import load_app, some_kinds
 from faults.evidence import Witness
-from relevo import DEFAULT_TENANT, Enqueued
+from relevo import Enqueued
 
 PROGRAM = "enqueuer"
 """What its connection is called, for those who cut it."""
 
 UNIT = 40
+AGAIN_AFTER = 0.02
 BACKLOG = "SELECT count(*) FROM relevo.jobs WHERE live"
 CONNECT_TIMEOUT = 5
 
 
 class Load:
     """One enqueuer: it keeps so many jobs waiting, and knows what it does not know.
+
+    It has a thread and a connection of its own, so that faults meet it in the middle.
 
     Args:
         dsn: The owner's address of the database.
@@ -37,8 +42,11 @@ class Load:
         self._kinds = load_app(self.witness).kinds
         self._connection: psycopg.Connection | None = None
         self._refs = (f"r{number}" for number in count())
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
         self.enqueued = 0
         self.unknown = 0
+        self.failure: BaseException | None = None
 
     @property
     def connection(self) -> psycopg.Connection:
@@ -52,38 +60,56 @@ class Load:
             )
         return self._connection
 
-    def backlog(self) -> int | None:
-        """How many jobs have not ended; None where the server does not say."""
-        with suppress(psycopg.OperationalError):
-            rows = self.connection.execute(BACKLOG).fetchall()
-            return int(rows[0][0])
-        self._drop()
-        return None
+    def start(self, backlog: int, most: int) -> None:
+        """Begin to keep so many waiting, until so many were enqueued in all."""
+        self._thread = threading.Thread(target=self._run, args=(backlog, most), name=PROGRAM)
+        self._thread.start()
 
-    def finished(self) -> int:
-        """How many of the jobs that were acknowledged have ended, at least."""
-        backlog = self.backlog()
-        return 0 if backlog is None else self.enqueued - backlog
+    def _run(self, backlog: int, most: int) -> None:
+        try:
+            while self.enqueued < most and not self._stop.is_set():
+                self._top_up(backlog, most)
+                self._stop.wait(AGAIN_AFTER)
+        except BaseException as error:  # noqa: BLE001 -- told by whoever waits for it
+            self.failure = error
 
-    def top_up(self, backlog: int, most: int) -> None:
-        """Enqueue until so many wait, or so many were enqueued in all."""
-        waiting = self.backlog()
+    def _top_up(self, backlog: int, most: int) -> None:
+        waiting = self._backlog()
         while waiting is not None and waiting < backlog and self.enqueued < most:
             if not (added := self.enqueue(min(UNIT, most - self.enqueued))):
                 return
             waiting += added
+
+    def _backlog(self) -> int | None:
+        """How many jobs have not ended; None where the server does not say."""
+        with suppress(psycopg.OperationalError):
+            return int(self.connection.execute(BACKLOG).fetchall()[0][0])
+        self._drop()
+        return None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it still enqueues."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Enqueue no more."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
 
     def enqueue(self, number: int, kind: str | None = None) -> int:
         """Enqueue so many in one transaction; answer how many are known to be there."""
         kinds = some_kinds(self._random, number) if kind is None else [kind] * number
         refs = [next(self._refs) for _ in kinds]
         tenant = self._random.choice(self._tenants)
+        keys = {ref: _key(ref) for ref in refs} if kind is None else dict.fromkeys(refs)
         for ref, name in zip(refs, kinds, strict=True):
             about = {"unit": refs[0], "kind": name, "tenant_id": tenant}
-            self.witness.note("intent", ref=ref, **about, key=self._key(ref))
+            self.witness.note("intent", ref=ref, **about, key=keys[ref])
         is_rolled_back = kind is None and self._random.random() < 0.05
         try:
-            found = self._send(tenant, refs, kinds, is_rolled_back=is_rolled_back)
+            found = self._send(tenant, keys, kinds, is_rolled_back=is_rolled_back)
         except psycopg.OperationalError:
             # Sent or not, written or not: only the database knows.
             self.witness.note("unknown", unit=refs[0])
@@ -100,12 +126,17 @@ class Load:
         return added
 
     def _send(
-        self, tenant: UUID, refs: list[str], kinds: list[str], *, is_rolled_back: bool
+        self,
+        tenant: UUID,
+        keys: Mapping[str, str | None],
+        kinds: list[str],
+        *,
+        is_rolled_back: bool,
     ) -> dict[str, Enqueued]:
         found: dict[str, Enqueued] = {}
         with self.connection.transaction():
             for kind in Counter(kinds):
-                mine = [ref for ref, name in zip(refs, kinds, strict=True) if name == kind]
+                mine = [ref for ref, name in zip(keys, kinds, strict=True) if name == kind]
                 lanes = [f"lane {ref[-2:]}" for ref in mine] if kind == "mixed.ordered" else None
                 answers = (
                     self._kinds[kind]
@@ -113,7 +144,7 @@ class Load:
                     .enqueue_many(
                         self.connection,
                         [{"ref": ref} for ref in mine],
-                        keys=[self._key(ref) for ref in mine],
+                        keys=[keys[ref] for ref in mine],
                         lane_keys=lanes,
                     )
                 )
@@ -122,20 +153,18 @@ class Load:
                 raise psycopg.Rollback
         return found
 
-    @staticmethod
-    def _key(ref: str) -> str | None:
-        """Some jobs share a key with one that came shortly before."""
-        return f"k{int(ref[1:]) // 2}" if ref.endswith(("8", "9")) else None
-
     def _drop(self) -> None:
         if self._connection is not None:
             self._connection.close()
         self._connection = None
 
     def close(self) -> None:
-        """Disconnect; what was noted stays."""
+        """Stop and disconnect; what was noted stays."""
+        self.stop()
         self._drop()
         self.witness.close()
 
 
-ALL = [DEFAULT_TENANT]
+def _key(ref: str) -> str | None:
+    """Some jobs share a key with one that came just before."""
+    return f"k{int(ref[1:]) // 2}" if ref.endswith(("8", "9")) else None

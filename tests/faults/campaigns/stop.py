@@ -5,7 +5,7 @@ from pathlib import Path
 
 import psycopg
 
-from faults.campaigns.ground import Ground, a_ground, a_server
+from faults.campaigns.ground import Ground, a_ground, a_server, await_that
 from faults.campaigns.nursery import Born
 from faults.campaigns.verdict import Verdict
 from faults.checker.story import is_end
@@ -41,8 +41,8 @@ def measure_freezes(freezes: int, seed: int, directory: Path) -> Measured:
 
 
 def _freeze_some(ground: Ground, freezes: int, verdict: Verdict) -> None:
-    ground.nursery.bear(WORKERS)
-    ground.run_until(BACKLOG // 2, backlog=BACKLOG)
+    ground.begin(WORKERS, backlog=BACKLOG)
+    ground.run_until(BACKLOG // 2)
     with psycopg.connect(ground.dsn, autocommit=True) as owner:
         while freezes:
             some = ground.random.sample(ground.nursery.alive, min(FROZEN, freezes))
@@ -60,15 +60,15 @@ def _freeze(ground: Ground, owner: psycopg.Connection, some: list[Born]) -> None
     """Freeze workers at random moments, and thaw them when others may have their jobs."""
     frozen: list[tuple[Born, int]] = []
     for born in some:
-        session = ground.await_that(
+        session = await_that(
             lambda born=born: owner.execute(SESSION, [born.name]).fetchone()[0], "a session"
         )
-        ground.run_until(ground.load.finished() + 20, backlog=BACKLOG)
+        ground.run_until(ground.finished() + 20)
         ground.pause(0.05)
         born.send(signal.SIGSTOP)
         frozen.append((born, session))
     for born, session in frozen:
-        ground.await_that(
+        await_that(
             lambda session=session: owner.execute(IS_THERE, [session]).fetchone() == (False,),
             "the end of a frozen worker's session",
         )

@@ -12,7 +12,7 @@ from faults.measured import Measured
 from faults.sizes import Size, numbers
 
 WORKERS = 3
-BACKLOG = 300
+BACKLOG = 200
 JOBS_OF_A_CUT = 60
 CUTS_OF_A_ROUND = 250
 
@@ -44,14 +44,14 @@ def measure_cuts(cuts: int, seed: int, directory: Path) -> Measured:
 
 def _cut_some(ground: Ground, cuts: int, verdict: Verdict) -> None:
     jobs = cuts * JOBS_OF_A_CUT
-    ground.nursery.bear(WORKERS)
+    ground.begin(WORKERS, backlog=BACKLOG, jobs=jobs)
     with psycopg.connect(ground.dsn, autocommit=True) as operator:
         for number in range(cuts):
-            ground.run_until(jobs * number // (cuts + 1), backlog=BACKLOG, most=jobs)
+            ground.run_until(jobs * number // (cuts + 1))
             ground.pause(0.05)
             verdict.counts["cuts"] += 1
             verdict.counts[f"cuts_of_{_cut(ground, operator)}"] += 1
-    ground.finish(jobs, backlog=BACKLOG)
+    ground.finish()
     verdict.judge(ground)
 
 
