@@ -103,6 +103,8 @@ def test_everything_that_the_engine_does_breaks_no_promise(database: str, tmp_pa
         (hung,) = jobs.enqueue("mixed.hang")
         with a_process(database, "killed", paths[3]) as process:
             wait_until(lambda: live("state = 'running'"))
+            # Not before its handler has said that it runs.
+            wait_until(lambda: paths[3].stat().st_size)
             process.kill()
         with owner.transaction():
             run(owner, set_limit(Scope.TENANT, "*", 5, actor="test"))
