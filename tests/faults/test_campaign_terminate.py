@@ -1,0 +1,15 @@
+"""R2 small: backends of every purpose are cut under load; RELEVO_TEST_SCALE=3 is its full size."""
+
+from pathlib import Path
+
+from faults.campaigns.everyday import measure_and_check
+from faults.campaigns.terminate import measure_cuts
+from workers import scaled
+
+
+def test_backends_that_are_cut_lose_nothing_and_do_nothing_twice(tmp_path: Path) -> None:
+    cuts = scaled(20, 50)
+
+    measured = measure_and_check(lambda *run: measure_cuts(cuts, *run), tmp_path)
+
+    assert measured.counts["cuts"] == cuts
