@@ -1,6 +1,7 @@
 """Go through every point of a scenario in every way, and hold the points against the log."""
 
 import logging
+import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -92,6 +93,10 @@ class Listing:
         wanted = {(point, way) for point in self.logged for way in ways}
         failed = {(run.point, run.way) for run in self.runs if not run.goes_on}
         words = [f"not tried: {p.role} {p.name}, {way}" for p, way in sorted(wanted - failed)]
+        for way in ways:
+            count = sum(run.way is way and not run.goes_on for run in self.runs)
+            if count != len(self.points):
+                words.append(f"{count} runs for {len(self.points)} points, {way}")
         strange = {point for point, _ in failed} - set(self.logged)
         words += [f"not logged: {p.role} {p.name}" for p in sorted(strange)]
         return [f"{self.name}: {word}" for word in words]
@@ -273,6 +278,7 @@ def list_and_fail(
             if goes_on and scenario.goes_on:
                 listing.runs += enumeration.fail_everywhere(scenario, GOES_ON, goes_on=True)
             listings.append(listing)
+            _say(f"{listing.name}: {listing.words()}")
     return listings
 
 
@@ -289,6 +295,12 @@ def _stop_server(listings: Sequence[Listing], directory: Path, random: Random | 
             run = enumeration.fail(by_name[listing.name], number, Way.SERVER_STOPPED)
             assert run is not None, f"{listing.name} has no point {number} any more"
             listing.runs.append(run)
+    _say(f"server stopped at once: {len(every) if random is None else SAMPLED} runs")
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 from faults.crash.calling import CALLING
 from faults.crash.keeping import KEEPING
 from faults.crash.migrating import MIGRATING
+from faults.crash.operating import OPERATING
 from faults.crash.working import WORKING
 from faults.crash.world import Scenario
 
-SCENARIOS: tuple[Scenario, ...] = (*CALLING, *WORKING, *KEEPING, *MIGRATING)
+SCENARIOS: tuple[Scenario, ...] = (*CALLING, *WORKING, *KEEPING, *OPERATING, *MIGRATING)
 
 IN_PULL_REQUESTS = ("enqueue", "activation", "claim", "settle")
 
