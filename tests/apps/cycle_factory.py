@@ -100,10 +100,11 @@ def jobs_of(connection: psycopg.Connection, cycle: Cycle) -> list[tuple]:
 
 
 def dump(connection: psycopg.Connection) -> dict[str, list[str]]:
-    """Every row of every table of both schemas, as text."""
+    """Every row of every table of both schemas that the role may read, as text."""
     tables = connection.execute(
         "SELECT schemaname, tablename FROM pg_tables"
-        " WHERE schemaname IN ('relevo', 'evaluations') ORDER BY 1, 2"
+        " WHERE schemaname IN ('relevo', 'evaluations')"
+        " AND has_table_privilege(format('%I.%I', schemaname, tablename), 'SELECT') ORDER BY 1, 2"
     ).fetchall()
     return {
         f"{schema}.{table}": [

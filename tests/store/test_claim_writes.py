@@ -128,11 +128,10 @@ def test_a_claim_is_one_statement_in_the_servers_log() -> None:
     between = logged.rpartition("'before the claim'")[2].partition("'after the claim'")[0]
     said = [line for line in between.splitlines() if "execute" in line or "statement:" in line]
     assert (len(swept), len(jobs)) == (1, 2)
-    # A full sweep, the walk's last step, a round: and the line that ends the excerpt.
-    names = [
-        next((name for name in ("claim_jobs", "claim_lanes") if name in line), "") for line in said
-    ]
-    assert names == ["claim_jobs", "claim_jobs", "claim_lanes", ""]
+    # A full sweep; the walk's last step, and where it stopped; a round: and the excerpt's end.
+    marks = {"claim_jobs": "sweep", "claim_lanes": "round", "skip_lanes": "stop"}
+    found = [next((name for mark, name in marks.items() if mark in line), "") for line in said]
+    assert found == ["sweep", "sweep", "stop", "round", ""]
 
 
 def test_a_claim_with_a_limit_of_zero_kinds_takes_nothing(database: str) -> None:

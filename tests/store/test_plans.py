@@ -39,6 +39,7 @@ CLAIM = {
     "after_lane": ZERO,
     "share": 100,
     "priorities": [0, 1, 2, 3],
+    "visits": 2000,
 }
 LANES = {
     "worker": 0,

@@ -30,6 +30,7 @@ class Pace:
     _walk_began: float = _NEVER
     _stepped_at: float = _NEVER
     _step_cost: float = 0.0
+    _walk_cost: float = 0.0
     _allowed: float = 0.0
     _job_cost: float = float("inf")
 
@@ -43,7 +44,7 @@ class Pace:
 
     def next_walk_in(self, now: float, *, gives: bool) -> float:
         """Answer in how many seconds a new walk may begin."""
-        rest = self._step_cost * SWEEP_SHARE
+        rest = self._walk_cost * SWEEP_SHARE
         return max(0.0, self._stepped_at + (max(rest, SWEEP_EVERY) if gives else rest) - now)
 
     def has_begun_since(self, moment: float) -> bool:
@@ -53,14 +54,16 @@ class Pace:
     def end_step(self, now: float, cost: float, found: int, *, is_first: bool) -> None:
         """Note a step of a walk: when it ended, its cost in seconds, and what it found."""
         if is_first:
-            self._walk_began = now - cost
+            self._walk_began, self._walk_cost = now - cost, 0.0
         self._stepped_at, self._step_cost = now, cost
+        self._walk_cost += cost
         self._allowed = STEP_COST * self._job_cost * max(1, found)
 
     def add_cost(self, now: float, cost: float) -> None:
         """Count what followed a step as its cost: a claim from the oldest rows."""
         self._stepped_at = now
         self._step_cost += cost
+        self._walk_cost += cost
 
     def end_round(self, cost: float, found: int) -> None:
         """Note what a job costs in a round."""

@@ -139,9 +139,7 @@ class PayloadSchema:
             raise PayloadMismatch(kind=self.kind, why=lower_first(error)) from error
         return {name: getattr(payload, name) for name in self.names}
 
-    def _name(
-        self, args: tuple[object, ...], kwargs: Mapping[str, object]
-    ) -> Mapping[str, object]:
+    def _name(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Mapping[str, object]:
         if len(args) > len(self.names):
             raise PayloadMismatch(kind=self.kind, why=f"it takes {len(self.names)} arguments")
         named = dict(zip(self.names, args, strict=False))

@@ -29,6 +29,11 @@ LIMITED_LANES: Final = 128
 KEPT_LANES: Final = 1024
 """Under limits many lanes are known and few may give at a time, so more are looked at."""
 
+DEAR: Final = 0.005
+ASK_AGAIN: Final = 30
+"""A short step that cost so many seconds, or each so manieth, asks where it stopped: at the last
+lane, or where it had met as many as a step may."""
+
 REVERSE_EVERY: Final = 10
 """Every tenth claim takes the priorities in reverse, so that none starves."""
 
@@ -80,6 +85,8 @@ class Ring:
     _claims: int = 0
     _is_short: bool = False
     _gave: bool = False
+    _has_few: bool = False
+    _short_steps: int = 0
     _pace: Pace = field(default_factory=Pace)
     _look: RareLook = field(default_factory=RareLook)
     _move: RareLook = field(default_factory=RareLook)
@@ -161,6 +168,19 @@ class Ring:
                 for lane in counts:
                     self._lanes[lane] = self._lanes.pop(lane)
         self._forget_dry()
+
+    def asks_where(self, cost: float) -> bool:
+        """Say whether to ask where a short step stopped, since nothing it found can tell."""
+        self._short_steps += 1
+        return not self._has_few or cost > DEAR or self._short_steps >= ASK_AGAIN
+
+    def end_skip(self, stopped: Lane | None) -> None:
+        """Go on where a short step stopped; None where it had met every lane."""
+        self._has_few, self._short_steps = stopped is None, 0
+        if stopped is not None:
+            if not self.is_walking:
+                self._unfinished.clear()
+            self.cursor = stopped
 
     def end_sweep(
         self, limit: int, found: Sequence[ClaimedJob], now: float, cost: float, share: int = 1

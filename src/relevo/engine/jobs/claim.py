@@ -11,7 +11,7 @@ from typing import Final
 from relevo.db.operation import Operation
 from relevo.engine.limits import look_at_limits
 from relevo.model.job import ClaimedJob
-from relevo.model.ring import LIMITED_LANES, Ring
+from relevo.model.ring import LIMITED_LANES, Lane, Ring
 from relevo.store.jobs import claim as claim_rows
 
 MOVED_AT_ONCE: Final = 1000
@@ -57,7 +57,7 @@ def _claim_known(
     if not ring.sweep_in(time.monotonic()):
         goes_on = ring.is_walking
         found = yield from _sweep(worker, queue, kinds, limit, ring)
-        if not found and not goes_on:
+        if not (found or goes_on or ring.is_walking):
             return []
     if len(found) < limit:
         found = found + (yield from _round(worker, queue, kinds, limit - len(found), ring))
@@ -89,7 +89,10 @@ def _walk(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[None]:
         queue, kinds, after=ring.cursor, priorities=ring.priorities(), lanes=LIMITED_LANES
     )
     now = time.monotonic()
+    after = ring.cursor
     ring.end_walk(lanes, LIMITED_LANES, now, now - begun_at)
+    if len(lanes) < LIMITED_LANES:
+        yield from _find_stop(queue, after, now - begun_at, ring)
     if ring.is_move_due(now) and (tenants := ring.tenants()):
         yield from claim_rows.move_to_lanes(queue, tenants, MOVED_AT_ONCE)
         ring.end_move(time.monotonic(), time.monotonic() - now)
@@ -123,5 +126,17 @@ def _sweep(
         priorities=ring.priorities(),
     )
     now = time.monotonic()
+    after = ring.cursor
     ring.end_sweep(limit, found, now, now - begun_at, share)
+    if len(found) < limit:
+        yield from _find_stop(queue, after, now - begun_at, ring)
     return found
+
+
+def _find_stop(queue: str, after: Lane, cost: float, ring: Ring) -> Operation[None]:
+    """Say where a short step stopped: at the last lane, or where it had met enough of them."""
+    if ring.asks_where(cost):
+        begun_at = time.monotonic()
+        ring.end_skip((yield from claim_rows.skip_lanes(queue, after)))
+        now = time.monotonic()
+        ring.add_cost(now, now - begun_at)

@@ -13,6 +13,9 @@ from relevo.model.job import ClaimedJob
 from relevo.model.ring import Lane, Round
 
 PRIORITY_COUNT: Final = 4
+VISITS: Final = 2000
+"""A step of a walk meets at most so many lanes, so that none takes long, however many there are."""
+
 STATEMENTS: Final = load_statements("relevo.store.jobs", "claim.sql")
 
 
@@ -36,6 +39,7 @@ def claim_jobs(
         "after_tenant": after[0],
         "after_lane": after[1],
         "priorities": list(priorities),
+        "visits": VISITS,
     }
     rows = yield Call(STATEMENTS["claim_jobs"], params)
     return _in_order(rows)
@@ -68,6 +72,18 @@ def find_due_queues(queues: Sequence[str], kinds: Sequence[str]) -> Operation[li
     return [row[0] for row in rows]
 
 
+def skip_lanes(queue: str, after: Lane) -> Operation[Lane | None]:
+    """Answer where a step from this lane on stops; None where it meets the last lane before."""
+    params = {
+        "queue": queue,
+        "after_tenant": after[0],
+        "after_lane": after[1],
+        "visits": VISITS,
+    }
+    rows = yield Call(STATEMENTS["skip_lanes"], params)
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
 def find_lanes(
     queue: str,
     kinds: Sequence[str],
@@ -84,6 +100,7 @@ def find_lanes(
         "after_lane": after[1],
         "priorities": list(priorities),
         "lanes": lanes,
+        "visits": VISITS,
     }
     rows = yield Call(STATEMENTS["find_lanes"], params)
     return [((tenant_id, lane), kind) for tenant_id, lane, kind in rows]

@@ -13,7 +13,8 @@ walk AS (
     (
         SELECT
             j.tenant_id,
-            j.lane
+            j.lane,
+            1 AS met
         FROM relevo.jobs AS j
         WHERE j.queue = %(queue)s::text
           AND j.live
@@ -26,7 +27,8 @@ walk AS (
     UNION ALL
     SELECT
         n.tenant_id,
-        n.lane
+        n.lane,
+        walk.met + 1
     FROM walk
     CROSS JOIN LATERAL (
         SELECT
@@ -41,6 +43,7 @@ walk AS (
             j.lane
         LIMIT 1
     ) AS n
+    WHERE walk.met < %(visits)s::integer
 ),
 picked AS MATERIALIZED (
     SELECT due.place
@@ -340,14 +343,14 @@ WHERE NOT EXISTS (
       AND coalesce(p.paused_until > now(), true)
 );
 
--- name: find_lanes
--- Which lanes after the cursor have something due that their own limits let start, and of which
--- kind: the sweep of a queue under limits. It reads only.
+-- name: skip_lanes
+-- Where a step of a walk stops that has met so many lanes; no row where there are fewer.
 WITH RECURSIVE walk AS (
     (
         SELECT
             j.tenant_id,
-            j.lane
+            j.lane,
+            1 AS met
         FROM relevo.jobs AS j
         WHERE j.queue = %(queue)s::text
           AND j.live
@@ -360,7 +363,8 @@ WITH RECURSIVE walk AS (
     UNION ALL
     SELECT
         n.tenant_id,
-        n.lane
+        n.lane,
+        walk.met + 1
     FROM walk
     CROSS JOIN LATERAL (
         SELECT
@@ -375,6 +379,52 @@ WITH RECURSIVE walk AS (
             j.lane
         LIMIT 1
     ) AS n
+    WHERE walk.met < %(visits)s::integer
+)
+SELECT
+    walk.tenant_id,
+    walk.lane
+FROM walk
+WHERE walk.met = %(visits)s::integer;
+
+-- name: find_lanes
+-- Which lanes after the cursor have something due that their own limits let start, and of which
+-- kind: the sweep of a queue under limits. It reads only.
+WITH RECURSIVE walk AS (
+    (
+        SELECT
+            j.tenant_id,
+            j.lane,
+            1 AS met
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.live
+          AND (j.tenant_id, j.lane) > (%(after_tenant)s::uuid, %(after_lane)s::uuid)
+        ORDER BY
+            j.tenant_id,
+            j.lane
+        LIMIT 1
+    )
+    UNION ALL
+    SELECT
+        n.tenant_id,
+        n.lane,
+        walk.met + 1
+    FROM walk
+    CROSS JOIN LATERAL (
+        SELECT
+            j.tenant_id,
+            j.lane
+        FROM relevo.jobs AS j
+        WHERE j.queue = %(queue)s::text
+          AND j.live
+          AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
+        ORDER BY
+            j.tenant_id,
+            j.lane
+        LIMIT 1
+    ) AS n
+    WHERE walk.met < %(visits)s::integer
 )
 SELECT
     walk.tenant_id,
