@@ -109,12 +109,13 @@ class Ground:
     Attributes:
         random: What every fault is drawn from; the enqueuer has its own.
         nursery: The workers.
+        directory: Where the evidence is kept.
         load: The enqueuer.
         problems: What was not as it should be, in words.
     """
 
     def __init__(self, server: Server, dsn: str, nursery: Nursery, directory: Path, seed: int):
-        self.server, self.dsn, self.nursery = server, dsn, nursery
+        self.server, self.dsn, self.nursery, self.directory = server, dsn, nursery, directory
         self.random = Random(seed)  # noqa: S311 -- repeats a run, no secret
         tenants = [DEFAULT_TENANT, uuid5(UUID(int=seed), "other")]
         with psycopg.connect(dsn, autocommit=True) as owner:

@@ -1,15 +1,19 @@
 """R7: workers frozen until others have taken their jobs, and thawed with stale work in hand."""
 
 import signal
+import time
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import psycopg
 
 from faults.campaigns.ground import Ground, a_ground, a_server, await_that
 from faults.campaigns.nursery import Born
 from faults.campaigns.verdict import Verdict
-from faults.checker.story import is_end
-from faults.evidence import History
+from faults.checker.fencing import BY_HANDLERS, BY_SETTLER
+from faults.checker.story import Story, is_end, is_loss, tell
+from faults.evidence import Effect, Event, History
 from faults.measured import Measured
 from faults.sizes import Size, numbers
 
@@ -17,10 +21,12 @@ WORKERS = 4
 FROZEN = 2
 """So many are frozen at once; the others take over."""
 
+PATIENCE = 2.0
 BACKLOG = 200
 FREEZES_OF_A_ROUND = 40
 
 SESSION = "SELECT max(id) FROM relevo.workers WHERE name = %s"
+HOLDS = "SELECT EXISTS (SELECT FROM relevo.jobs WHERE live AND worker = %s)"
 IS_THERE = "SELECT EXISTS (SELECT FROM relevo.workers WHERE id = %s)"
 
 
@@ -50,10 +56,13 @@ def _freeze_some(ground: Ground, freezes: int, verdict: Verdict) -> None:
             freezes -= len(some)
             verdict.counts["freezes"] += len(some)
     history = verdict.judge(ground)
-    found = late(history)
-    verdict.counts.update(found)
-    if found["late_completions_accepted"]:
-        verdict.problems.append(f"{found['late_completions_accepted']} late completions accepted")
+    found = Late.find(history)
+    verdict.counts["late_answers"] += found.answers
+    verdict.counts["handed_back_before_the_rescue"] += found.handed_back
+    verdict.counts["late_completions_accepted"] += len(found.accepted)
+    if found.accepted:
+        story = "\n".join(tell(*found.accepted))
+        verdict.problems.append(f"late completions were accepted:\n{story}")
 
 
 def _freeze(ground: Ground, owner: psycopg.Connection, some: list[Born]) -> None:
@@ -72,25 +81,55 @@ def _freeze(ground: Ground, owner: psycopg.Connection, some: list[Born]) -> None
             lambda session=session: owner.execute(IS_THERE, [session]).fetchone() == (False,),
             "the end of a frozen worker's session",
         )
+        # What its open transactions have locked is not taken back before it is thawed.
+        until = time.monotonic() + PATIENCE
+        while owner.execute(HOLDS, [session]).fetchone() == (True,) and time.monotonic() < until:
+            ground.pause(0.02)
         ground.pause(0.2)
         born.send(signal.SIGCONT)
 
 
-def late(history: History) -> dict[str, int]:
-    """Answer how much was brought after its session had ended, and how much of it was taken."""
-    sessions = {one.id: one for one in history.sessions}
-    owner = {}
-    accepted = 0
-    for event in history.events:
-        if event.state == "running" and event.op == "update":
-            owner[event.job_id, event.attempt] = event.worker
-        session = sessions.get(event.old_worker or 0)
-        if is_end(event) and session is not None and session.end_seq is not None:
-            is_own = event.program.startswith(("relevo settle ", "relevo handlers "))
-            accepted += is_own and session.end_seq < event.seq
-    brought = 0
-    for note in history.notes:
-        session = sessions.get(owner.get((note.job_id, note.attempt)) or 0)
-        if note.what == "end" and session is not None and session.ended_at is not None:
-            brought += session.ended_at < note.at
-    return {"late_answers": brought, "late_completions_accepted": accepted}
+@dataclass(frozen=True, slots=True)
+class Late:
+    """What came for a start that others had taken back.
+
+    Attributes:
+        answers: Handlers that came to their end although their start had been taken back.
+        handed_back: Ends that were written when the session had ended and nobody had taken
+            the job back yet: its row still named the session, so they are accepted.
+        accepted: Ends and effects that were written when somebody had: there must be none.
+    """
+
+    answers: int
+    handed_back: int
+    accepted: list[Event | Effect]
+
+    @classmethod
+    def find(cls, history: History) -> Self:
+        """Compare everything with when each start was taken back, and each session ended."""
+        story = Story(history)
+        taken = {
+            (event.job_id, event.attempt): event
+            for before, event in story.steps
+            if is_loss(before, event)
+        }
+        ends = [event for event in history.events if is_end(event)]
+        answers = [
+            note
+            for note in history.notes
+            if note.what == "end"
+            and (loss := taken.get((note.job_id or 0, note.attempt or 0))) is not None
+            and loss.at < note.at
+        ]
+        accepted: list[Event | Effect] = [
+            one
+            for one in (*ends, *history.effects)
+            if (loss := taken.get((one.job_id, one.attempt))) is not None and loss.seq < one.seq
+        ]
+        return cls(len(answers), sum(_is_handed_back(story, end) for end in ends), accepted)
+
+
+def _is_handed_back(story: Story, end: Event) -> bool:
+    session = story.sessions.get(end.old_worker or 0)
+    is_own = end.program.startswith((BY_SETTLER, BY_HANDLERS))
+    return is_own and session is not None and (session.end_seq or end.seq) < end.seq

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from faults.campaigns.ground import Ground
-from faults.checker import Violation, check
+from faults.checker import Violation, check, report
 from faults.checker.sinks import count_repeats
-from faults.checker.story import is_claim, is_end
+from faults.checker.story import is_claim, is_end, tell
 from faults.evidence import History
 from faults.measured import Measured
 
@@ -33,7 +34,10 @@ class Verdict:
         """Let a round settle, read its evidence and check it."""
         ground.settle()
         history = ground.history()
-        self.violations += check(history)
+        violations = check(history)
+        if violations or ground.problems:
+            keep(history, violations, ground.directory / "evidence.txt")
+        self.violations += violations
         self.problems += ground.problems
         self.counts.update(count(history))
         self.counts["unknown_enqueues"] += ground.load.unknown
@@ -44,6 +48,13 @@ class Verdict:
         broken = Counter(violation.invariant for violation in self.violations)
         told = {what: sum(broken[one] for one in names) for what, names in COUNTED.items()}
         return Measured({**self.counts, **told}, self.violations, self.problems)
+
+
+def keep(history: History, violations: list[Violation], path: Path) -> None:
+    """Write down everything that is known of a round, in the order of time."""
+    pieces = (*history.events, *history.effects, *history.attempts, *history.notes)
+    lines = [report(violations), *tell(*history.sessions, *pieces, *history.jobs)]
+    path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def count(history: History) -> dict[str, int]:
