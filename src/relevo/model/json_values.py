@@ -104,4 +104,8 @@ def _refuse_unequal_objects(
 def _is_same(given: object, back: object) -> bool:
     # A whole number where the handler takes a float comes back as that float.
     widened = type(given) is int and type(back) is float
-    return given == back and (isinstance(given, type(back)) or widened)
+    try:
+        return given == back and (isinstance(given, type(back)) or widened)
+    except ArithmeticError:
+        # A signalling NaN, which equals nothing, refuses even to be compared.
+        return False

@@ -5,9 +5,11 @@ be refused in words, and what comes by SQL and fits no handler ends its job and 
 """
 
 import json
+import logging
 import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -145,6 +147,7 @@ def measure_payloads(examples: int, seed_: int, directory: Path) -> Measured:
     with a_server(is_durable=False) as server:
         dsn = server.create("fuzz", "template_faults")
         with (
+            logged_to(directory / "worker.log"),
             psycopg.connect(dsn, autocommit=True) as connection,
             running(app, dsn, concurrency=16) as worker,
         ):
@@ -156,6 +159,21 @@ def measure_payloads(examples: int, seed_: int, directory: Path) -> Measured:
     found.problems += [f"a thread {name} was left" for name in threads]
     (directory / "problems").write_text("\n".join(found.problems), errors="backslashreplace")
     return Measured({"examples": examples, "unequal": 0, **found.counts}, (), found.problems)
+
+
+@contextmanager
+def logged_to(path: Path) -> Iterator[None]:
+    """Keep what the worker says of all these starts in a file."""
+    log = logging.getLogger("relevo")
+    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+    log.addHandler(handler)
+    log.propagate = False
+    try:
+        yield
+    finally:
+        log.propagate = True
+        log.removeHandler(handler)
+        handler.close()
 
 
 def generate(examples: int, seed_: int, send: Callable[[str, Any], None]) -> None:
