@@ -56,6 +56,7 @@ WALK: dict[str, Any] = {
     "after_lane": UUID(int=0),
     "priorities": [0, 1, 2, 3],
     "lanes": LANES,
+    "visits": 2000,
 }
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "claim_limited": (CLAIM["claim_limited"], ROUND),
