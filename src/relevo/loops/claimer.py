@@ -102,18 +102,16 @@ class Claimer:
                 await self._stay_busy(worker)
                 if not (self.is_limited and self._handlers.free):
                     continue
-            if rest := self._sweep_in(begun_at):
+            if self._idle_for != worker:
+                # Said before the last look, so that a job enqueued in between is seen or told.
+                await self._connection.run(session.mark_idle(worker, idle=True))
+                self._idle_for = worker
+            elif rest := self._sweep_in(begun_at):
                 # The remembered lanes are dry; whether others are, a sweep has to say. Under
                 # limits a slot that is free is no permit: that comes with an answer written.
                 signal = self._woken if self.is_limited else self._changed
                 await signal.wait(timeout=rest)
-            elif claimed:
-                continue
-            elif self._idle_for != worker:
-                # Said before the last look, so that a job enqueued in between is seen or told.
-                await self._connection.run(session.mark_idle(worker, idle=True))
-                self._idle_for = worker
-            else:
+            elif not claimed:
                 due = await self._idle(pulse, was_busy=was_busy)
         # Now or never: a claim that commits later than this is rescued, as lost.
         await self._resolve_doubt(self._heartbeat.worker, at_once=True)

@@ -5,15 +5,23 @@ import contextlib
 
 
 class Signal:
-    """An event that any thread may set and one loop waits for; many sets are one wake-up."""
+    """An event that any thread may set and one loop waits for; many sets are one wake-up.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    Args:
+        loop: The loop that waits.
+        also: Another signal that is set whenever this one is.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, also: "Signal | None" = None) -> None:
         self._loop = loop
+        self._also = also
         self._event = asyncio.Event()
         self._is_set = False
 
     def set(self) -> None:
         """Wake the loop, now or as soon as it waits."""
+        if self._also is not None:
+            self._also.set()
         if not self._is_set:
             self._is_set = True
             # A handler that outlived its worker still says so; nobody listens then.

@@ -109,7 +109,9 @@ class Worker:
     async def _main(self) -> None:
         settings, kinds = self._settings, self._registry.names()
         loop = asyncio.get_running_loop()
-        changed, woken, answered = Signal(loop), Signal(loop), Signal(loop)
+        changed, answered = Signal(loop), Signal(loop)
+        # Whoever rests until the next sweep is due looks at once when it is told of a job.
+        woken = Signal(loop, also=changed)
         settler_connection = EngineConnection(self._dsn("settle", lock_timeout=LOCK_TIMEOUT))
         claim_connection = EngineConnection(self._dsn("claim", CLAIM_TIMEOUT))
         rescue_connection = EngineConnection(self._dsn("rescue"))
