@@ -1,4 +1,4 @@
-"""R10 small: a cycle between actors that interleave and crash; RELEVO_TEST_SCALE=17 is all of it."""
+"""R10 small: actors on one cycle interleave and crash; RELEVO_TEST_SCALE=17 is its full size."""
 
 from pathlib import Path
 

@@ -33,6 +33,9 @@ BATCH = 200
 """So many wait for the worker at once."""
 
 LARGEST = 20
+TOLD = 10
+"""So many problems are told; the directory has all."""
+
 SHOWN = 200
 """So much of a value is told."""
 
@@ -158,7 +161,8 @@ def measure_payloads(examples: int, seed_: int, directory: Path) -> Measured:
         threads = [one.name for one in threading.enumerate() if one.name.startswith("relevo-")]
     found.problems += [f"a thread {name} was left" for name in threads]
     (directory / "problems").write_text("\n".join(found.problems), errors="backslashreplace")
-    return Measured({"examples": examples, "unequal": 0, **found.counts}, (), found.problems)
+    counts = {"examples": examples, "unequal": 0, **found.counts, "wrong": len(found.problems)}
+    return Measured(counts, (), found.problems[:TOLD])
 
 
 @contextmanager
