@@ -236,6 +236,11 @@ class Sender:
             self._found.counts["accepted"] += 1
         except RelevoError:
             self._found.counts["refused"] += 1
+        except psycopg.DataError:
+            # Only by SQL: of what the engine accepts PostgreSQL refuses nothing.
+            self._found.counts["refused_by_sql"] += 1
+            if kind != "sql":
+                self._found.problems.append(_tell(kind, value, "was refused by PostgreSQL"))
         except Exception as error:  # noqa: BLE001 -- whatever it is, it is no refusal
             self._found.problems.append(_tell(kind, value, f"raised {error!r}"))
         if len(self._sent) >= BATCH:
@@ -245,10 +250,7 @@ class Sender:
         """Whatever JSON PostgreSQL takes, also what fits no handler."""
         text = json.dumps(value)
         wrapped = json.dumps({"number": value, "value": value})
-        try:
-            self._connection.execute(INSERT, [DEFAULT_TENANT, wrapped, text])
-        except psycopg.DataError:
-            self._found.counts["refused_by_sql"] += 1
+        self._connection.execute(INSERT, [DEFAULT_TENANT, wrapped, text])
 
     def await_all(self) -> None:
         """Wait until everything has ended, and compare."""
