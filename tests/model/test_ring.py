@@ -12,6 +12,7 @@ from relevo.model.job import ClaimedJob
 from relevo.model.pace import LOOK_EVERY, LOOK_SOON, STEP_COST, SWEEP_EVERY, SWEEP_SHARE
 from relevo.model.ring import (
     DRY_LANES,
+    DRY_TURNS,
     KEPT_LANES,
     LANES_A_ROUND,
     LIMITED_LANES,
@@ -374,7 +375,7 @@ def test_more_lanes_are_looked_at_and_kept_under_limits() -> None:
     ring.end_walk([(each, KIND) for each in lanes], len(lanes) + 1, 1.0, 0.0)
 
     met = set()
-    for _ in range(-(-len(lanes) // LIMITED_LANES)):
+    for _ in range(-(-len(lanes) // (LIMITED_LANES - DRY_TURNS))):
         found = begun(ring)
         assert len(found.lanes) == LIMITED_LANES
         met.update(found.lanes)
@@ -382,6 +383,38 @@ def test_more_lanes_are_looked_at_and_kept_under_limits() -> None:
 
     assert len(met) == len(lanes)
     assert len(ring._lanes) == KEPT_LANES
+
+
+def test_under_limits_lanes_that_a_walk_has_just_found_are_asked_at_once() -> None:
+    """Red when they stand behind a thousand dry ones: each claim found nothing, and walked on."""
+    ring = limited(Ring())
+    dry = [lane(1, str(key)) for key in range(3 * LIMITED_LANES)]
+    ring.end_walk([(each, KIND) for each in dry], len(dry) + 1, 1.0, 0.0)
+    for _ in range(3):
+        ring.end_round(begun(ring), 100, [])
+
+    new = [lane(2, str(key)) for key in range(20)]
+    ring.end_walk([(each, KIND) for each in new], 100, 2.0, 0.0)
+
+    assert set(new) <= set(begun(ring).lanes)
+
+
+def test_under_limits_dry_lanes_keep_some_turns_beside_any_number_that_give() -> None:
+    """They may have waited for a permit only; red when those that give take all turns."""
+    ring = limited(Ring())
+    dry = [lane(1, str(key)) for key in range(DRY_TURNS + 10)]
+    ring.end_walk([(each, KIND) for each in dry], 100, 1.0, 0.0)
+    ring.end_round(begun(ring), 100, [])
+    giving = [lane(2, str(key)) for key in range(2 * LIMITED_LANES)]
+    ring.end_walk([(each, KIND) for each in giving], 1000, 2.0, 0.0)
+
+    first = begun(ring)
+    ring.end_round(first, 100, [])
+    second = begun(ring)
+
+    assert set(dry[:DRY_TURNS]) <= set(first.lanes)
+    assert set(dry[DRY_TURNS:]) <= set(second.lanes)
+    assert len(first.lanes) == LIMITED_LANES
 
 
 def test_under_limits_the_lanes_that_waited_for_a_permit_come_before_those_that_gave() -> None:

@@ -26,6 +26,7 @@ PRIORITIES: Final = (0, 1, 2, 3)
 LANES_A_ROUND: Final = 32
 DRY_LANES: Final = 16
 LIMITED_LANES: Final = 128
+DRY_TURNS: Final = 32
 KEPT_LANES: Final = 1024
 """Under limits many lanes are known and few may give at a time, so more are looked at."""
 
@@ -121,7 +122,7 @@ class Ring:
 
     def begin_round(self, limit: int) -> Round | None:
         """Answer the next claim from remembered lanes, or None where none is remembered."""
-        lanes = list(self._lanes)[: LIMITED_LANES if self.is_limited else LANES_A_ROUND]
+        lanes = self._next_limited() if self.is_limited else list(self._lanes)[:LANES_A_ROUND]
         if not lanes:
             return None
         priorities = self.priorities()
@@ -131,6 +132,17 @@ class Ring:
             for priority in priorities
         )
         return Round(probes, self._shares(lanes, limit), tuple(map(self._kinds.get, lanes)))
+
+    def _next_limited(self) -> list[Lane]:
+        """Answer the lanes of the next round: most of them such as a walk has just found.
+
+        Others are asked as well, since what they waited for was perhaps a permit only.
+        """
+        giving = [lane for lane, gives in self._lanes.items() if gives]
+        others = [lane for lane, gives in self._lanes.items() if not gives]
+        turns = max(LIMITED_LANES - len(giving), DRY_TURNS)
+        chosen = {*others[:turns], *giving[: LIMITED_LANES - min(turns, len(others))]}
+        return [lane for lane in self._lanes if lane in chosen]
 
     def _shares(self, lanes: Sequence[Lane], limit: int) -> tuple[int, ...]:
         """Part the slots between the tenants, and what a tenant gets between its lanes.
