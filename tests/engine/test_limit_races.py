@@ -8,15 +8,16 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from itertools import cycle
 
 import pytest
 
 from factories import KIND, QUEUE, a_kind, a_worker, claim_some, settle_some, some_jobs, value
-from limiting import running, sessions, stopped_after_its_look
+from limiting import in_lane, know, limit, running, sessions, stopped_after_its_look
 from relevo.db.drivers import run
 from relevo.engine.jobs.rescue import end_expired_sessions, rescue_lost_jobs
-from relevo.engine.limits import declare_limits, set_limit
+from relevo.engine.limits import declare_limits, list_limits, set_limit
 from relevo.model.ids import lane_of
 from relevo.model.ring import Ring
 from relevo.model.scope import Scope
@@ -52,6 +53,33 @@ def test_two_claims_that_saw_the_same_free_permits_do_not_both_take_them(
     claim_some(mine, workers[0])
     assert running(look) == 4
     assert len(first.result()) + len(second) <= 4
+
+
+def test_a_claim_that_loses_one_permit_to_another_uses_up_none_of_its_others(
+    sessions, monkeypatch
+) -> None:
+    """Red when the permits that were locked are marked before it is known that all were."""
+    mine, others, look = sessions(), sessions(), sessions()
+    workers, ring = [a_worker(look), a_worker(look)], Ring()
+    limit(look, Scope.LANE, KIND, 1, within=timedelta(hours=1))
+    limit(look, Scope.QUEUE, QUEUE, 1)
+    for key in "aabb":
+        in_lane(look, key)
+    for _ in range(2):
+        settle_some(look, workers[0], claim_some(look, workers[0]))
+    look.execute("UPDATE relevo.permits SET taken_at = taken_at - interval '2 hours'")
+    know(ring, lane_of(KIND, "b"))
+
+    mine_knows = Ring()
+    know(mine_knows, lane_of(KIND, "a"))
+    with stopped_after_its_look(
+        sessions, monkeypatch, lambda: claim_some(mine, workers[0], ring=mine_knows)
+    ) as lost:
+        won = claim_some(others, workers[1], ring=ring)
+
+    assert (len(won), lost.result()) == (1, [])
+    used = {row.scope: row.used for row in run(look, list_limits())}
+    assert used == {Scope.LANE: 1, Scope.QUEUE: 1}
 
 
 def test_an_ordered_lane_gives_one_job_to_two_claims(sessions, monkeypatch) -> None:
