@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import timedelta
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from factories import (
     KIND,
     QUEUE,
+    a_job,
     a_tenant,
     a_worker,
     claim_some,
@@ -19,6 +21,7 @@ from factories import (
 from limiting import connection, in_lane, know, limit, ordered
 from relevo import DEFAULT_TENANT
 from relevo.db.drivers import run
+from relevo.engine.jobs.claim import MOVED_AT_ONCE
 from relevo.engine.limits import list_limits
 from relevo.model.ids import lane_of
 from relevo.model.ring import Ring
@@ -213,3 +216,36 @@ def test_an_order_declared_beside_a_limit_of_its_lanes_keeps_both(
         settle_some(connection, worker, claimed)
 
     assert started == [[jobs[0]], [jobs[1]], [], [], []]
+
+
+def test_a_job_that_comes_without_its_lane_starts_with_the_claim_that_finds_it(
+    connection: psycopg.Connection,
+) -> None:
+    """Red when it has to wait a second for its lane, and for a second walk after that."""
+    worker, ring = a_worker(connection), Ring()
+    limit(connection, Scope.KIND, KIND, 10)
+
+    started = []
+    for _ in range(5):
+        a_job(connection)
+        ring.rest()
+        claimed = claim_some(connection, worker, ring=ring)
+        started.append(len(claimed))
+        settle_some(connection, worker, claimed)
+
+    assert started == [1] * 5
+
+
+def test_a_flood_that_comes_without_its_lane_holds_up_no_other_tenant(
+    connection: psycopg.Connection,
+) -> None:
+    """Red when the first tenant's jobs are given their lane before those of the others."""
+    worker, ring = a_worker(connection), Ring()
+    other = a_tenant(connection, UUID(int=2**127))
+    limit(connection, Scope.KIND, KIND, 100)
+    some_jobs(connection, 3 * MOVED_AT_ONCE)
+    some_jobs(connection, 1, tenant_id=other)
+
+    claimed = claim_some(connection, worker, ring=ring)
+
+    assert other in {job.tenant_id for job in claimed}

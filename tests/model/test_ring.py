@@ -465,24 +465,28 @@ def test_a_step_that_found_as_many_lanes_as_it_may_goes_on_behind_the_last() -> 
     assert not ring.is_walking
 
 
-def test_only_tenants_whose_lane_without_a_key_is_known_have_jobs_to_be_moved() -> None:
-    ring = limited(Ring())
-    ring.end_walk([(lane(1), None), (lane(2, "a"), KIND), (lane(3), None)], 100, 1.0, 0.0)
-
-    assert ring.tenants() == [UUID(int=1), UUID(int=3)]
-
-
 def test_jobs_are_given_their_lanes_once_a_second_or_more_rarely_where_it_is_dear() -> None:
     ring = Ring()
     first = ring.is_move_due(0.0)
-    ring.end_move(10.0, 0.001)
+    ring.end_move(10.0, 0.001, 0)
     cheap = (ring.is_move_due(10.9), ring.is_move_due(10.0 + SWEEP_EVERY))
-    ring.end_move(20.0, 1.0)
+    ring.end_move(20.0, 1.0, 0)
 
     assert first
     assert cheap == (False, True)
     assert not ring.is_move_due(20.0 + SWEEP_SHARE - 0.1)
     assert ring.is_move_due(20.0 + SWEEP_SHARE)
+
+
+def test_while_jobs_come_without_a_lane_they_are_moved_at_once() -> None:
+    """Red when each of them waits for the second to be over."""
+    ring = Ring()
+    ring.end_move(10.0, 1.0, 5)
+    while_some_come = ring.is_move_due(10.0)
+    ring.end_move(10.1, 0.01, 0)
+
+    assert while_some_come
+    assert not ring.is_move_due(10.2)
 
 
 def test_a_worker_asks_for_limits_soon_after_work_that_flowed() -> None:

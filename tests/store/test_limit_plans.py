@@ -69,7 +69,7 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "prune_permits": (LIMITS["prune_permits"], {"limit": 1000}),
     "move_to_lanes": (
         CLAIM["move_to_lanes"],
-        {"queue": QUEUE, "tenant_ids": [DEFAULT_TENANT], "limit": 1000},
+        {"queue": QUEUE, "tenant_ids": [DEFAULT_TENANT], "limit": 1000, "share": 100},
     ),
 }
 

@@ -88,6 +88,7 @@ class Ring:
     _gave: bool = False
     _has_few: bool = False
     _short_steps: int = 0
+    _moved: bool = False
     _pace: Pace = field(default_factory=Pace)
     _look: RareLook = field(default_factory=RareLook)
     _move: RareLook = field(default_factory=RareLook)
@@ -252,17 +253,14 @@ class Ring:
         """Count what followed the last sweep as its cost: a claim from the oldest rows."""
         self._pace.add_cost(now, cost)
 
-    def tenants(self) -> list[UUID]:
-        """Answer whose lanes without a key are known."""
-        return [tenant_id for tenant_id, lane in self._lanes if lane == NO_LANE]
-
     def is_move_due(self, now: float) -> bool:
-        """Say whether jobs may be given their lanes again."""
-        return self._move.is_due(now, SWEEP_EVERY)
+        """Say whether jobs may be given their lanes again: at once where some had none before."""
+        return self._moved or self._move.is_due(now, SWEEP_EVERY)
 
-    def end_move(self, now: float, cost: float) -> None:
-        """Remember when jobs were last given their lanes, and what it cost in seconds."""
+    def end_move(self, now: float, cost: float, moved: int) -> None:
+        """Remember when jobs were last given their lanes, its cost in seconds, and how many."""
         self._move.end(now, cost)
+        self._moved = moved > 0
 
     def is_look_due(self, now: float) -> bool:
         """Say whether it is time to ask whether there are limits."""

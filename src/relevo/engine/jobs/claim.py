@@ -7,9 +7,11 @@ finds lanes, the round takes jobs and permits together.
 import time
 from collections.abc import Sequence
 from typing import Final
+from uuid import UUID
 
 from relevo.db.operation import Operation
 from relevo.engine.limits import look_at_limits
+from relevo.model.ids import NO_LANE
 from relevo.model.job import ClaimedJob
 from relevo.model.ring import LIMITED_LANES, Lane, Ring
 from relevo.store.jobs import claim as claim_rows
@@ -84,6 +86,20 @@ def _claim_limited(
 
 
 def _walk(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[None]:
+    tenants = yield from _step(queue, kinds, ring)
+    begun_at = time.monotonic()
+    if not (tenants and ring.is_move_due(begun_at)):
+        return
+    moved = yield from claim_rows.move_to_lanes(queue, tenants, MOVED_AT_ONCE)
+    now = time.monotonic()
+    ring.end_move(now, now - begun_at, moved)
+    if moved and not ring.is_walking:
+        # They are due in lanes that this worker does not know yet.
+        yield from _step(queue, kinds, ring)
+
+
+def _step(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[list[UUID]]:
+    """Make a step of the walk; answer whose jobs without a lane of their kind are due."""
     begun_at = time.monotonic()
     lanes = yield from claim_rows.find_lanes(
         queue, kinds, after=ring.cursor, priorities=ring.priorities(), lanes=LIMITED_LANES
@@ -93,9 +109,7 @@ def _walk(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[None]:
     ring.end_walk(lanes, LIMITED_LANES, now, now - begun_at)
     if len(lanes) < LIMITED_LANES:
         yield from _find_stop(queue, after, now - begun_at, ring)
-    if ring.is_move_due(now) and (tenants := ring.tenants()):
-        yield from claim_rows.move_to_lanes(queue, tenants, MOVED_AT_ONCE)
-        ring.end_move(time.monotonic(), time.monotonic() - now)
+    return [tenant_id for (tenant_id, lane), _ in lanes if lane == NO_LANE]
 
 
 def _round(

@@ -129,7 +129,9 @@ def claim_limited(
 
 def move_to_lanes(queue: str, tenant_ids: Sequence[UUID], limit: int) -> Operation[int]:
     """Give due jobs of limited kinds their lanes; answer how many had none."""
-    params = {"queue": queue, "tenant_ids": list(tenant_ids), "limit": limit}
+    # No tenant's flood keeps the others from being moved.
+    share = -(-limit // max(1, len(tenant_ids)))
+    params = {"queue": queue, "tenant_ids": list(tenant_ids), "limit": limit, "share": share}
     rows = yield Call(STATEMENTS["move_to_lanes"], params)
     return int(rows[0][0])
 

@@ -1294,7 +1294,7 @@ WITH strays AS MATERIALIZED (
         ORDER BY
             j.available_at,
             j.id
-        LIMIT %(limit)s::integer
+        LIMIT %(share)s::integer
         FOR UPDATE SKIP LOCKED
     ) AS due
     LIMIT %(limit)s::integer
