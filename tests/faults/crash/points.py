@@ -108,7 +108,7 @@ class Boundary:
     @property
     def role(self) -> str:
         """Whose connection it is: the second word of its application's name."""
-        return role_of(self.info.get_parameters().get("application_name", ""))
+        return role_of(self.info.get_parameters().get("application_name", ""))  # type: ignore[attr-defined]
 
     def at(self, text: str) -> None:
         """Stand at a point: what follows is sent, unless it fails here."""

@@ -37,6 +37,8 @@ LEASE = timedelta(seconds=60)
 NO_GRACE = timedelta(milliseconds=1)
 """The rescuer's lease: it need not wait for a server that has just started."""
 
+TRIES = 20
+
 QUEUES = ("default", "mail", "paused")
 
 
@@ -199,9 +201,12 @@ class Process:
         return None if hold.completed else decided
 
     def settle(self) -> None:
-        """Write the answers that wait."""
-        while self.settler.backlog:
+        """Write the answers that wait; a real settler would not give up a server that is away."""
+        for _ in range(TRIES):
+            if not self.settler.backlog:
+                return
             self._await(self.settler._write_next())
+        raise psycopg.OperationalError("the answers could not be written")
 
     def rescue(self) -> None:
         """Look once for sessions that fell silent."""
