@@ -70,19 +70,20 @@ def test_a_session_that_has_ended_uses_up_no_start(connection: psycopg.Connectio
     assert len(claim_some(connection, worker)) == 2
 
 
-def test_lanes_take_turns_at_a_limit_that_lets_one_start_at_a_time(
-    connection: psycopg.Connection,
+@pytest.mark.parametrize(("most", "slots"), [(1, 100), (100, 1)], ids=["limit", "slot"])
+def test_lanes_take_turns_where_one_starts_at_a_time(
+    connection: psycopg.Connection, most: int, slots: int
 ) -> None:
     """Red when the claim forgets in which order its lanes were given."""
     worker, ring = a_worker(connection), Ring()
     keys = [str(n) for n in range(30)]
-    limit(connection, Scope.QUEUE, QUEUE, 1)
+    limit(connection, Scope.QUEUE, QUEUE, most)
     for key in keys * 2:
         in_lane(connection, key)
 
     order = []
     for _ in range(2 * len(keys)):
-        claimed = claim_some(connection, worker, ring=ring)
+        claimed = claim_some(connection, worker, slots, ring=ring)
         order += [job.lane for job in claimed]
         settle_some(connection, worker, claimed)
 

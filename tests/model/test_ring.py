@@ -9,7 +9,7 @@ import pytest
 from factories import KIND, a_claim
 from relevo.model.ids import NO_LANE, lane_of
 from relevo.model.job import ClaimedJob
-from relevo.model.pace import LOOK_EVERY, LOOK_SOON, STEP_COST, SWEEP_EVERY, SWEEP_SHARE
+from relevo.model.pace import JOB_COST, LOOK_EVERY, LOOK_SOON, STEP_COST, SWEEP_EVERY, SWEEP_SHARE
 from relevo.model.ring import (
     DRY_LANES,
     DRY_TURNS,
@@ -285,7 +285,34 @@ def test_a_dear_walk_rests_for_a_multiple_of_its_cost() -> None:
     ring = Ring()
     swept(ring, *[job(lane(1), n) for n in range(3)], now=10.0, cost=2.0, share=3)
 
-    assert ring.sweep_in(10.0) == pytest.approx(2.0 * SWEEP_SHARE)
+    beyond = 2.0 - STEP_COST * JOB_COST * 3
+    assert ring.sweep_in(10.0) == pytest.approx(beyond * SWEEP_SHARE)
+
+
+def test_a_walk_that_cost_no_more_than_rounds_would_rests_a_second_only() -> None:
+    """Red when ten thousand lanes that were drained on the way keep new ones from being met."""
+    ring = Ring()
+    swept(ring, job(lane(1)), job(lane(2)), limit=100)
+    ring.end_round(begun(ring), 100, [job(lane(1), n) for n in range(100)], cost=0.1)
+
+    for step in range(50):
+        swept(ring, job(lane(step)), job(lane(step + 1)), limit=2, now=10.0, cost=0.004)
+    swept(ring, *[job(lane(60), n) for n in range(2)], limit=3, now=10.0, cost=0.004, share=2)
+
+    assert not ring.is_walking
+    assert ring.sweep_in(10.0) == pytest.approx(SWEEP_EVERY)
+
+
+def test_what_a_walk_cost_beyond_rounds_is_rested_for_whatever_it_found() -> None:
+    """Red when a full step counts as free: beside dead entries it may have read them all."""
+    ring = Ring()
+    swept(ring, job(lane(1)), job(lane(2)), limit=100)
+    ring.end_round(begun(ring), 100, [job(lane(1), n) for n in range(100)], cost=0.1)
+
+    swept(ring, *[job(lane(1), n) for n in range(2)], limit=3, now=10.0, cost=1.0, share=2)
+
+    beyond = 1.0 - STEP_COST * 0.001 * 2
+    assert ring.sweep_in(10.0) == pytest.approx(beyond * SWEEP_SHARE)
 
 
 def test_where_no_lane_gives_a_walk_rests_for_its_cost_alone() -> None:
@@ -431,10 +458,25 @@ def test_under_limits_the_lanes_that_waited_for_a_permit_come_before_those_that_
     assert turns == [lane(number) for number in (1, 2, 3)] * 2
 
 
+def test_a_walk_that_found_new_lanes_is_worth_its_time_and_one_that_found_none_is_not() -> None:
+    """Red when each claim under limits walks over the same lanes before it takes anything."""
+    ring, lanes = limited(Ring()), [(lane(n), None) for n in range(1, 9)]
+    ring.end_walk(lanes, 100, 1.0, 0.01)
+    ring.end_round(begun(ring), 100, [])
+    new = ring.sweep_in(1.0)
+
+    ring.end_walk(lanes, 100, 1.0, 0.01)
+    ring.end_round(begun(ring), 100, [])
+
+    assert new == 0.0
+    assert ring.sweep_in(1.0) == pytest.approx(0.01 * SWEEP_SHARE)
+
+
 def test_under_limits_a_claim_that_left_slots_empty_walks_again_soon() -> None:
     """Others may have what may start; red when the worker waits a second for it."""
     ring = limited(Ring())
-    ring.end_walk([(lane(1), None), (lane(2), None)], 100, 1.0, 0.001)
+    for _ in range(2):
+        ring.end_walk([(lane(1), None), (lane(2), None)], 100, 1.0, 0.001)
     ring.end_round(begun(ring, 10), 10, [job(lane(1), n) for n in range(10)])
     full = ring.sweep_in(1.0)
 
@@ -445,6 +487,20 @@ def test_under_limits_a_claim_that_left_slots_empty_walks_again_soon() -> None:
     assert ring.sweep_in(1.0) == pytest.approx(0.001 * SWEEP_SHARE)
 
 
+def test_a_ring_that_learns_of_limits_walks_from_the_beginning() -> None:
+    """Red when the lanes that a refused sweep passed by are met by the walk after the next."""
+    ring = Ring()
+    ring.end_skip(lane(7))
+
+    ring.end_look(1.0, is_limited=True)
+    first = ring.cursor
+    ring.end_walk([(lane(1), None), (lane(2), None)], 2, 1.0, 0.0)
+    ring.end_look(2.0, is_limited=True)
+
+    assert first == (NO_LANE, NO_LANE)
+    assert ring.cursor == lane(2)
+
+
 def test_what_a_claim_from_the_oldest_rows_cost_counts_as_the_walks() -> None:
     ring = limited(Ring())
     ring.end_walk([], 100, 1.0, 0.5)
@@ -452,6 +508,17 @@ def test_what_a_claim_from_the_oldest_rows_cost_counts_as_the_walks() -> None:
     ring.add_cost(2.0, 0.5)
 
     assert ring.sweep_in(2.0) == pytest.approx(1.0 * SWEEP_SHARE)
+
+
+def test_a_claim_from_the_oldest_rows_does_not_say_what_a_round_costs() -> None:
+    """Red when it does: what it has read of dead entries would count as usual from then on."""
+    ring = limited(Ring())
+    ring.end_walk([(lane(1), None)], 100, 1.0, 0.0)
+
+    ring.end_round(begun(ring, 10), 10, [job(lane(1))], None)
+    ring.add_cost(1.0, 1.0, 1)
+
+    assert ring.sweep_in(1.0) == pytest.approx((1.0 - STEP_COST * JOB_COST) * SWEEP_SHARE)
 
 
 def test_a_step_that_found_as_many_lanes_as_it_may_goes_on_behind_the_last() -> None:

@@ -250,6 +250,26 @@ def test_a_claim_compares_nothing_with_everything(filled: dict[str, Any]) -> Non
     assert max(read) <= 2 * PERMITS
 
 
+def test_permits_are_made_in_one_order(filled: dict[str, Any]) -> None:
+    """Red without it: two claims that make the same ones could wait for each other."""
+    (made,) = [
+        node
+        for node in nodes(filled["plans"]["claim_limited"])
+        if node.get("Operation") == "Insert"
+    ]
+    (rows,) = made["Plans"]
+    while rows["Node Type"] == "Subquery Scan":
+        (rows,) = rows["Plans"]
+
+    assert rows["Node Type"] == "Sort"
+    assert [key.partition(".")[2] for key in rows["Sort Key"]] == [
+        "limit_id",
+        "for_tenant",
+        "for_lane",
+        "number",
+    ]
+
+
 def test_a_walk_reads_a_handful_of_pages_for_each_lane(filled: dict[str, Any]) -> None:
     plan = filled["walk"]
 

@@ -16,11 +16,15 @@ SWEEP_SHARE: Final = 20.0
 STEP_COST: Final = 4.0
 """A step of a walk may cost so many times a round; for what it costs beyond that it rests."""
 
+JOB_COST: Final = 0.0005
+"""What a job costs in a round, in seconds, until one has been measured."""
+
 LOOK_EVERY: Final = 5.0
 LOOK_SOON: Final = 1.0
 """How often a worker asks whether there are limits: soon when work that flowed ends."""
 
 _NEVER: Final = float("-inf")
+_UNKNOWN: Final = float("inf")
 
 
 @dataclass(slots=True)
@@ -32,7 +36,7 @@ class Pace:
     _step_cost: float = 0.0
     _walk_cost: float = 0.0
     _allowed: float = 0.0
-    _job_cost: float = float("inf")
+    _job_cost: float = _UNKNOWN
 
     def next_step_in(self, now: float, *, gives: bool) -> float:
         """Answer in how many seconds a walk under way may go on.
@@ -56,19 +60,24 @@ class Pace:
         if is_first:
             self._walk_began, self._walk_cost = now - cost, 0.0
         self._stepped_at, self._step_cost = now, cost
-        self._walk_cost += cost
         self._allowed = STEP_COST * self._job_cost * max(1, found)
+        self._walk_cost += self._beyond(cost, found)
 
-    def add_cost(self, now: float, cost: float) -> None:
-        """Count what followed a step as its cost: a claim from the oldest rows."""
+    def add_cost(self, now: float, cost: float, found: int = 0) -> None:
+        """Count what followed a step as its cost, where rounds would have been cheaper."""
         self._stepped_at = now
-        self._step_cost += cost
-        self._walk_cost += cost
+        self._step_cost += self._beyond(cost, found)
+        self._walk_cost += self._beyond(cost, found)
 
     def end_round(self, cost: float, found: int) -> None:
         """Note what a job costs in a round."""
         if found:
             self._job_cost = cost / found
+
+    def _beyond(self, cost: float, found: int) -> float:
+        """Answer what is dear about a cost: rounds would have been paid as well."""
+        job_cost = self._job_cost if self._job_cost < _UNKNOWN else JOB_COST
+        return max(0.0, cost - STEP_COST * job_cost * found)
 
     def rest(self) -> None:
         """Let the next sweep be due, as if its rest were over."""

@@ -155,7 +155,7 @@ class Ring:
         return tuple(-(-each // max(1, giving[tenant_id])) for tenant_id, _ in lanes)
 
     def end_round(
-        self, begun: Round, limit: int, found: Sequence[ClaimedJob], cost: float = 0.0
+        self, begun: Round, limit: int, found: Sequence[ClaimedJob], cost: float | None = None
     ) -> None:
         """Remember what a round found: lanes that gave go to the end, dry ones are forgotten.
 
@@ -163,9 +163,10 @@ class Ring:
             begun: The round.
             limit: How many jobs were asked for.
             found: What it claimed.
-            cost: What it cost, in seconds.
+            cost: What it cost, in seconds; None where it began at the oldest rows.
         """
-        self._pace.end_round(cost, len(found))
+        if cost is not None:
+            self._pace.end_round(cost, len(found))
         counts = self._note(found)
         self._is_short = len(found) < limit
         # A full claim may have stopped before it came to the last lanes: their turn is next.
@@ -228,12 +229,14 @@ class Ring:
             now: When it ended, by a monotonic clock.
             cost: What it cost, in seconds.
         """
+        # Lanes that are known already would have been asked without a walk.
+        new = sum(1 for lane, _ in found if lane not in self._lanes)
         for lane, kind in found:
             self._lanes[lane] = True
             self._kinds[lane] = kind
             for priority in PRIORITIES:
                 self._floors.pop((lane, priority), None)
-        self._pace.end_step(now, cost, len(found), is_first=not self.is_walking)
+        self._pace.end_step(now, cost, new, is_first=not self.is_walking)
         self._go_on([lane for lane, _ in found], found[-1][0] if len(found) >= most else None)
 
     def _go_on(self, met: Iterable[Lane], last: Lane | None) -> None:
@@ -249,9 +252,15 @@ class Ring:
         else:
             self.cursor = _START
 
-    def add_cost(self, now: float, cost: float) -> None:
-        """Count what followed the last sweep as its cost: a claim from the oldest rows."""
-        self._pace.add_cost(now, cost)
+    def add_cost(self, now: float, cost: float, found: int = 0) -> None:
+        """Count what followed the last sweep as its cost: a claim from the oldest rows.
+
+        Args:
+            now: When it ended, by a monotonic clock.
+            cost: What it cost, in seconds.
+            found: How many jobs it started.
+        """
+        self._pace.add_cost(now, cost, found)
 
     def is_move_due(self, now: float) -> bool:
         """Say whether jobs may be given their lanes again: at once where some had none before."""
@@ -270,6 +279,10 @@ class Ring:
         """Remember whether there are limits."""
         self._look.end(now)
         self._gave = False
+        if is_limited != self.is_limited:
+            # Other statements walk from now on, and what these passed by is news to them.
+            self.cursor = _START
+            self._unfinished.clear()
         self.is_limited = is_limited
 
     def _note(self, found: Iterable[ClaimedJob]) -> Counter[Lane]:

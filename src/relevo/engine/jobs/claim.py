@@ -77,11 +77,10 @@ def _claim_limited(
         return []
     round_at = time.monotonic()
     found = yield from claim_rows.claim_limited(worker, queue, kinds, limit=limit, begun=begun)
-    ring.end_round(begun, limit, found, time.monotonic() - round_at)
+    now = time.monotonic()
+    ring.end_round(begun, limit, found, None if walks else now - round_at)
     if walks:
-        # What the claim found from the oldest rows was worth its time.
-        now = time.monotonic()
-        ring.add_cost(now, (now - round_at) * (1 - len(found) / limit))
+        ring.add_cost(now, now - round_at, len(found))
     return found
 
 
