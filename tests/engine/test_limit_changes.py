@@ -83,10 +83,12 @@ def test_below_a_lowered_limit_others_start_though_the_last_permit_is_still_in_u
     assert counts == [5, 4, 3, 3, 3]
 
 
+@pytest.mark.parametrize("_turn", range(4))
 def test_two_claims_below_a_lowered_limit_do_not_both_take_what_is_left(
-    sessions: Connect, monkeypatch: pytest.MonkeyPatch
+    sessions: Connect, monkeypatch: pytest.MonkeyPatch, _turn: int
 ) -> None:
-    """Red when claims that may take some of several free permits do not all begin with the same."""
+    """Red, in two turns of three, when claims that may take some of several free permits do not
+    all begin with the same."""
     mine, others, look = sessions(), sessions(), sessions()
     workers = [a_worker(look), a_worker(look)]
     limit(look, Scope.QUEUE, QUEUE, 6)

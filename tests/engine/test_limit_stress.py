@@ -189,8 +189,9 @@ def fill(owner: psycopg.Connection, random: Random) -> UUID:
 def test_no_start_exceeds_a_limit_that_stood_and_all_is_done_in_the_end(
     sessions: Connect,
 ) -> None:
-    """Red without the comparison under a permit's lock, without the lock of those who set limits,
-    and when a lane's head is taken with SKIP LOCKED; each in most runs."""
+    """Red, in most runs, without the comparison under a permit's lock, without the lock for which
+    those who set limits wait, when the head of a lane in order is taken with SKIP LOCKED, and when
+    more is given out beside a lowered limit."""
     seed = int(os.environ.get("RELEVO_TEST_SEED", time.time_ns() % 10**9))
     print(f"RELEVO_TEST_SEED={seed}")  # noqa: T201 -- pytest shows it where the case fails
     random = Random(seed)  # noqa: S311 -- a seed makes most of the case repeatable
