@@ -95,8 +95,6 @@ def spawn(
     given = {
         "listen_addresses": "",
         "port": "5432",
-        # A queue makes dead rows faster than a minute, PostgreSQL's own pace, can bear.
-        "autovacuum_naptime": "10s",
         **settings,
         "unix_socket_directories": '"' + str(folder).replace('"', '""') + '"',
         "hba_file": str(layout.hba),
