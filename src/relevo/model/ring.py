@@ -30,10 +30,9 @@ DRY_TURNS: Final = 32
 KEPT_LANES: Final = 1024
 """Under limits many lanes are known and few may give at a time, so more are looked at."""
 
-DEAR: Final = 0.005
 ASK_AGAIN: Final = 30
-"""A short step that cost so many seconds, or each so manieth, asks where it stopped: at the last
-lane, or where it had met as many as a step may."""
+"""Where the lanes are few, each so manieth short step asks where it stopped: at the last lane, or
+where it had met as many as a step may. The question reads what the step has read already."""
 
 REVERSE_EVERY: Final = 10
 """Every tenth claim takes the priorities in reverse, so that none starves."""
@@ -183,10 +182,10 @@ class Ring:
                     self._lanes[lane] = self._lanes.pop(lane)
         self._forget_dry()
 
-    def asks_where(self, cost: float) -> bool:
+    def asks_where(self) -> bool:
         """Say whether to ask where a short step stopped, since nothing it found can tell."""
         self._short_steps += 1
-        return not self._has_few or cost > DEAR or self._short_steps >= ASK_AGAIN
+        return not self._has_few or self._short_steps >= ASK_AGAIN
 
     def end_skip(self, stopped: Lane | None) -> None:
         """Go on where a short step stopped; None where it had met every lane."""

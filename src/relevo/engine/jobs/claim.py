@@ -107,7 +107,7 @@ def _step(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[list[UUID]]
     after = ring.cursor
     ring.end_walk(lanes, LIMITED_LANES, now, now - begun_at)
     if len(lanes) < LIMITED_LANES:
-        yield from _find_stop(queue, after, now - begun_at, ring)
+        yield from _find_stop(queue, after, ring)
     return [tenant_id for (tenant_id, lane), _ in lanes if lane == NO_LANE]
 
 
@@ -142,13 +142,13 @@ def _sweep(
     after = ring.cursor
     ring.end_sweep(limit, found, now, now - begun_at, share)
     if len(found) < limit:
-        yield from _find_stop(queue, after, now - begun_at, ring)
+        yield from _find_stop(queue, after, ring)
     return found
 
 
-def _find_stop(queue: str, after: Lane, cost: float, ring: Ring) -> Operation[None]:
+def _find_stop(queue: str, after: Lane, ring: Ring) -> Operation[None]:
     """Say where a short step stopped: at the last lane, or where it had met enough of them."""
-    if ring.asks_where(cost):
+    if ring.asks_where():
         begun_at = time.monotonic()
         ring.end_skip((yield from claim_rows.skip_lanes(queue, after)))
         now = time.monotonic()
