@@ -51,13 +51,15 @@ def test_a_limit_is_set_and_removed_with_the_callers_commit(
         adapter.commit()
         claimed = len(claim_some(observer, worker))
         adapter.begin()
-        (standing,) = adapter.run(list_limits())
+        # First, as it has to be above READ COMMITTED.
         removed = adapter.run(remove_limit(Scope.QUEUE, QUEUE))
+        left = adapter.run(list_limits())
         adapter.rollback()
+        (standing,) = adapter.run(list_limits())
     finally:
         adapter.close()
 
-    assert (uncommitted, claimed, standing.used, removed) == (0, 2, 2, True)
+    assert (uncommitted, claimed, removed, left, standing.used) == (0, 2, True, [], 2)
     assert value(observer, "SELECT count(*) FROM relevo.limits") == 1
 
 
