@@ -215,8 +215,9 @@ def test_times_that_the_login_may_not_see_are_not_guessed(relevo: Command, dsn: 
             connection.execute("DROP ROLE relevo_doctor_blind")
 
     assert found["status"] == "ok"
-    (seen,) = found["figures"]["holders"]
-    assert (seen["pid"], seen["seconds"]) == (pid, None)
+    # The server's own vacuum may hold a snapshot at the same moment.
+    seen = {holder["pid"]: holder["seconds"] for holder in found["figures"]["holders"]}
+    assert seen[pid] is None
     hidden = storage._Holder("session", "x", 7, storage.HIDDEN_AGE + 1, None)
     assert hidden.is_too_old(600.0)
     assert "pg_read_all_stats" in hidden.said[1]
