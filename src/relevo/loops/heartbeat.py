@@ -16,12 +16,13 @@ from relevo.db.connect import with_patience
 from relevo.db.drivers import run
 from relevo.engine.jobs import session
 from relevo.loops.settings import WorkerSettings
-from relevo.loops.supervise import Pulse
+from relevo.loops.supervise import Pulse, spread
 from relevo.version import VERSION
 
 _LOG: Final = logging.getLogger("relevo.worker")
 
 RECONNECT_AFTER: Final = 0.5
+RECONNECT_AT_MOST: Final = 2.0
 
 
 class Heartbeat:
@@ -75,15 +76,20 @@ class Heartbeat:
         return self.worker
 
     def _run(self) -> None:
+        # Always within a lease: for so long others leave the jobs alone after an outage of all.
+        first = min(RECONNECT_AFTER, self._lease / 3)
+        most = min(RECONNECT_AT_MOST, self._lease * 0.75)
+        again_in = first
         while not self._stop.is_set():
             self.pulse.beat()
             wait = self._lease / 3
             try:
                 self._beat()
+                again_in = first
             except Exception as error:  # noqa: BLE001 -- whatever it was, the lease has to be renewed
                 _LOG.warning("heartbeat waits for the database: %s", " ".join(str(error).split()))
                 self._drop()
-                wait = min(RECONNECT_AFTER, wait)
+                wait, again_in = spread(again_in), min(again_in * 2, most)
             self._stop.wait(wait)
         self._drop()
 

@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from random import Random
 from typing import Final
 
 import psycopg
@@ -15,6 +16,13 @@ _LOG: Final = logging.getLogger("relevo.worker")
 
 RESTART_AFTER: Final = 0.5
 RESTART_AT_MOST: Final = 5.0
+
+_random: Final = Random()  # noqa: S311 -- spreads the tries of loops and of workers, no secret
+
+
+def spread(seconds: float) -> float:
+    """Answer a wait that is shorter by chance, so that not all who wait come at once."""
+    return seconds * (0.75 + 0.25 * _random.random())
 
 
 @dataclass(slots=True)
@@ -48,7 +56,7 @@ async def supervise(loop: Loop, pulse: Pulse) -> None:
     """Run a loop until it returns; start it again when it fails or hangs.
 
     A database that is away is waited for quietly; any other failure is logged with
-    its trace. The wait between starts doubles up to a bound.
+    its trace. The wait between starts doubles up to a bound, and differs by chance.
     """
     wait = RESTART_AFTER
     while True:
@@ -69,7 +77,7 @@ async def supervise(loop: Loop, pulse: Pulse) -> None:
             await _end(body)
         wait = RESTART_AFTER if time.monotonic() - pulse.beaten_at > RESTART_AT_MOST else wait
         pulse.restarts += 1
-        await asyncio.sleep(wait)
+        await asyncio.sleep(spread(wait))
         wait = min(wait * 2, RESTART_AT_MOST)
 
 
