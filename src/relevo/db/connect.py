@@ -1,11 +1,18 @@
 """A connection of the engine's own: opened when needed, dropped when it is in doubt."""
 
-from typing import Final, TypeVar
+import asyncio
+import contextlib
+import os
+import socket
+import threading
+from collections.abc import Generator
+from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from relevo.db.drivers import run_async
+from relevo.db.dsn import start_options
 from relevo.db.operation import Operation
 
 T = TypeVar("T")
@@ -16,6 +23,15 @@ _PATIENCE: Final = {
     "keepalives_idle": "10",
     "keepalives_interval": "3",
     "keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+
+# The same for the server: a session whose client is behind a pulled plug would hold its locks
+# until the system's own keep-alive finds out, which takes hours. A Unix socket ignores them.
+_PATIENCE_OF_SERVER: Final = {
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "3",
+    "tcp_keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
 
@@ -32,9 +48,56 @@ def is_transient(error: psycopg.Error) -> bool:
 
 
 def with_patience(dsn: str) -> str:
-    """Add time-outs that notice a dead peer, where the connection string has none."""
+    """Add time-outs by which both ends notice a dead peer, where the connection string has none."""
     given = conninfo_to_dict(dsn)
-    return make_conninfo("", **{**_PATIENCE, **given})
+    # What stands later in the options is what holds.
+    options = [*start_options(_PATIENCE_OF_SERVER), str(given.get("options") or "")]
+    return make_conninfo("", **{**_PATIENCE, **given, "options": " ".join(options).strip()})
+
+
+ANSWERS_WITHIN: Final = 60.0
+"""After so many seconds without an answer a connection counts as lost, where nobody says less."""
+
+
+def cut(connection: psycopg.Connection[Any] | psycopg.AsyncConnection[Any]) -> None:
+    """End a connection under whoever waits for its answer, who is told that it was lost.
+
+    What the server made of the statement stays unknown.
+    """
+    with contextlib.suppress(OSError, psycopg.Error), _same_socket(connection.fileno()) as end:
+        end.shutdown(socket.SHUT_RDWR)
+
+
+def _same_socket(number: int) -> socket.socket:
+    return socket.socket(fileno=os.dup(number))
+
+
+@contextlib.contextmanager
+def answering(connection: psycopg.Connection[Any], within: float) -> Generator[None]:
+    """Cut a connection whose answers do not come within so many seconds.
+
+    TCP notices a peer that is gone. It does not notice what acknowledges every byte and
+    brings none of them on, as a proxy does that has lost its own way to the server.
+    """
+    timer = threading.Timer(within, cut, [connection])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        # It may be at it: afterwards the number may be that of another file.
+        timer.join()
+
+
+@contextlib.contextmanager
+def answering_here(connection: psycopg.AsyncConnection[Any], within: float) -> Generator[None]:
+    """The same for a connection of the running loop."""
+    timer = asyncio.get_running_loop().call_later(within, cut, connection)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class EngineConnection:
@@ -44,10 +107,12 @@ class EngineConnection:
 
     Args:
         dsn: Where to connect, role and settings included.
+        within: After how many seconds an operation counts as lost, connection and all.
     """
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, within: float = ANSWERS_WITHIN) -> None:
         self._dsn = with_patience(dsn)
+        self._within = within
         self._connection: psycopg.AsyncConnection | None = None
 
     async def open(self) -> psycopg.AsyncConnection:
@@ -68,10 +133,11 @@ class EngineConnection:
         """
         connection = await self.open()
         try:
-            if not in_transaction:
-                return await run_async(connection, operation)
-            async with connection.transaction():
-                return await run_async(connection, operation)
+            with answering_here(connection, self._within):
+                if not in_transaction:
+                    return await run_async(connection, operation)
+                async with connection.transaction():
+                    return await run_async(connection, operation)
         except psycopg.Error as error:
             if connection.broken or error.sqlstate is None or error.sqlstate in _STALE_SESSION:
                 await self.close()

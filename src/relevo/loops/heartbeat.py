@@ -12,7 +12,7 @@ from typing import Final
 
 import psycopg
 
-from relevo.db.connect import with_patience
+from relevo.db.connect import answering, with_patience
 from relevo.db.drivers import run
 from relevo.engine.jobs import session
 from relevo.loops.settings import WorkerSettings
@@ -23,6 +23,9 @@ _LOG: Final = logging.getLogger("relevo.worker")
 
 RECONNECT_AFTER: Final = 0.5
 RECONNECT_AT_MOST: Final = 2.0
+
+LEAST_WAIT: Final = 1.0
+"""An answer may take so many seconds though the lease is shorter than twice that."""
 
 
 class Heartbeat:
@@ -97,15 +100,18 @@ class Heartbeat:
         if self._connection is None:
             self._connection = psycopg.connect(self._dsn, autocommit=True)
         sent_at = time.monotonic()
-        if self.worker is not None and not run(
-            self._connection, session.renew(self.worker, self._lease)
-        ):
+        with answering(self._connection, max(LEAST_WAIT, self._lease / 2)):
+            self._renew(self._connection)
+        self._proved_at = sent_at
+
+    def _renew(self, connection: psycopg.Connection) -> None:
+        if self.worker is not None and not run(connection, session.renew(self.worker, self._lease)):
             ended, self.worker = self.worker, None
             _LOG.warning("session %s has ended, its jobs belong to others now", ended)
             self._ended(ended)
         if self.worker is None:
             self.worker = run(
-                self._connection,
+                connection,
                 session.open_session(
                     self._settings.name,
                     queues=self._settings.queues,
@@ -116,7 +122,6 @@ class Heartbeat:
                 ),
             )
             self._opened()
-        self._proved_at = sent_at
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None

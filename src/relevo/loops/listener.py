@@ -6,7 +6,7 @@ from typing import Final
 
 import psycopg
 
-from relevo.db.connect import with_patience
+from relevo.db.connect import answering_here, with_patience
 from relevo.loops.signals import Signal
 from relevo.loops.supervise import Pulse
 
@@ -39,7 +39,8 @@ class Listener:
                         self._woken.set()
                 silent = 0.0 if heard else silent + 1.0
                 if silent >= CHECK:
-                    await connection.execute("SELECT")
+                    with answering_here(connection, CHECK):
+                        await connection.execute("SELECT")
                     silent = 0.0
         finally:
             with contextlib.suppress(psycopg.Error, asyncio.CancelledError):

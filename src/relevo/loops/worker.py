@@ -38,6 +38,9 @@ from relevo.model.kind import Registry
 _LOG: Final = logging.getLogger("relevo.worker")
 
 HANGS: Final = 30.0
+MARGIN: Final = 5.0
+"""How many seconds later than the server ends a claim its answer may still arrive."""
+
 SLEPT: Final = 0.5
 """A watch that looks every 0.2 s or less and finds such a gap was stopped itself."""
 
@@ -113,7 +116,10 @@ class Worker:
         # Whoever rests until the next sweep is due looks at once when it is told of a job.
         woken = Signal(loop, also=changed)
         settler_connection = EngineConnection(self._dsn("settle", lock_timeout=LOCK_TIMEOUT))
-        claim_connection = EngineConnection(self._dsn("claim", CLAIM_TIMEOUT))
+        # The server has ended a claim by then: an answer that is not here is not coming.
+        claim_connection = EngineConnection(
+            self._dsn("claim", CLAIM_TIMEOUT), within=CLAIM_TIMEOUT + MARGIN
+        )
         rescue_connection = EngineConnection(self._dsn("rescue"))
         prune_connection = EngineConnection(self._dsn("prune"))
 

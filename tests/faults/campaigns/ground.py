@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -54,10 +55,16 @@ class Server:
 
     Args:
         embedded: The server, started.
+        port: Where it listens on the loopback as well, with a password; 0 where it does not.
     """
 
-    def __init__(self, embedded: Embedded) -> None:
+    PASSWORD = "open to the loopback alone"  # noqa: S105 -- of a server that ends with the campaign
+
+    def __init__(self, embedded: Embedded, port: int = 0) -> None:
         self._embedded = embedded
+        self.port = port
+        if port:
+            self._do(sql.SQL("ALTER ROLE postgres PASSWORD {}").format(self.PASSWORD))
         migrate(self.create("template_faults"), [ENGINE])
         install(self.dsn("template_faults"))
 
@@ -92,15 +99,23 @@ class Server:
 
 
 @contextmanager
-def a_server(*, is_durable: bool) -> Iterator[Server]:
+def a_server(*, is_durable: bool, is_on_network: bool = False) -> Iterator[Server]:
     """Run a server; a durable one keeps what it acknowledged through any end."""
     memory = Path("/dev/shm")  # noqa: S108 -- a file system in memory, the directory has a random name
     place = None if is_durable or not os.access(memory, os.W_OK) else str(memory)
     settings = SETTINGS if is_durable else {**SETTINGS, **FAST}
+    port = _free_port() if is_on_network else 0
+    if port:
+        settings = {**settings, "listen_addresses": "127.0.0.1", "port": str(port)}
     with tempfile.TemporaryDirectory(prefix="relevo-faults-", dir=place) as root:
         Path(root).chmod(0o755)
         with Embedded(Path(root) / "pg", settings=settings) as embedded:
-            yield Server(embedded)
+            yield Server(embedded, port)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as somebody:
+        return int(somebody.getsockname()[1])
 
 
 class Ground:
@@ -114,13 +129,22 @@ class Ground:
         problems: What was not as it should be, in words.
     """
 
-    def __init__(self, server: Server, dsn: str, nursery: Nursery, directory: Path, seed: int):
+    def __init__(
+        self,
+        server: Server,
+        dsn: str,
+        nursery: Nursery,
+        directory: Path,
+        seed: int,
+        *,
+        to_load: Callable[[str], str] = str,
+    ) -> None:
         self.server, self.dsn, self.nursery, self.directory = server, dsn, nursery, directory
         self.random = Random(seed)  # noqa: S311 -- repeats a run, no secret
         tenants = [DEFAULT_TENANT, uuid5(UUID(int=seed), "other")]
         with psycopg.connect(dsn, autocommit=True) as owner:
             owner.execute("INSERT INTO relevo.tenants VALUES (%s, 'other', 'other')", tenants[1:])
-        self.load = Load(dsn, directory, tenants, Random(seed))  # noqa: S311 -- the same
+        self.load = Load(to_load(dsn), directory, tenants, Random(seed))  # noqa: S311 -- the same
         self.problems: list[str] = []
 
     def begin(self, workers: int, *, backlog: int, jobs: int = UNBOUNDED) -> None:
@@ -181,13 +205,30 @@ class Ground:
 
 
 @contextmanager
-def a_ground(server: Server, directory: Path, seed: int, **rules: Any) -> Iterator[Ground]:
-    """Lend the ground of one round; its witnesses stay in the directory."""
+def a_ground(
+    server: Server,
+    directory: Path,
+    seed: int,
+    *,
+    to_worker: Callable[[str], str] = str,
+    to_load: Callable[[str], str] = str,
+    **rules: Any,
+) -> Iterator[Ground]:
+    """Lend the ground of one round; its witnesses stay in the directory.
+
+    Args:
+        server: Where its database is made.
+        directory: Where its witnesses are kept.
+        seed: Of all that happens by chance.
+        to_worker: Answers the address by which workers reach the database.
+        to_load: Answers the address by which the enqueuer does.
+        **rules: For the workers.
+    """
     name = f"round_{seed}"
     dsn = server.create(name, "template_faults")
     directory.mkdir(parents=True, exist_ok=True)
-    with a_nursery(dsn, directory, **rules) as nursery:
-        ground = Ground(server, dsn, nursery, directory, seed)
+    with a_nursery(to_worker(dsn), directory, **rules) as nursery:
+        ground = Ground(server, dsn, nursery, directory, seed, to_load=to_load)
         try:
             yield ground
         finally:
