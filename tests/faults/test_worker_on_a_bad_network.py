@@ -48,8 +48,7 @@ def test_an_answer_that_never_comes_is_not_waited_for_for_ever(
     purpose: str, direct: str, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The bounds are of the same sort, and shorter.
-    monkeypatch.setattr(workers_room, "CLAIM_TIMEOUT", 2.0)
-    monkeypatch.setattr(workers_room, "MARGIN", 1.0)
+    monkeypatch.setattr(workers_room, "CLAIM_WITHIN", 3.0)
     monkeypatch.setattr(connect.EngineConnection.__init__, "__defaults__", (3.0,))
     app = Relevo()
 

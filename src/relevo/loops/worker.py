@@ -38,8 +38,8 @@ from relevo.model.kind import Registry
 _LOG: Final = logging.getLogger("relevo.worker")
 
 HANGS: Final = 30.0
-MARGIN: Final = 5.0
-"""How many seconds later than the server ends a claim its answer may still arrive."""
+CLAIM_WITHIN: Final = 3 * CLAIM_TIMEOUT
+"""A claim is a few statements, each of which the server ends: what is later is not coming."""
 
 SLEPT: Final = 0.5
 """A watch that looks every 0.2 s or less and finds such a gap was stopped itself."""
@@ -116,10 +116,7 @@ class Worker:
         # Whoever rests until the next sweep is due looks at once when it is told of a job.
         woken = Signal(loop, also=changed)
         settler_connection = EngineConnection(self._dsn("settle", lock_timeout=LOCK_TIMEOUT))
-        # The server has ended a claim by then: an answer that is not here is not coming.
-        claim_connection = EngineConnection(
-            self._dsn("claim", CLAIM_TIMEOUT), within=CLAIM_TIMEOUT + MARGIN
-        )
+        claim_connection = EngineConnection(self._dsn("claim", CLAIM_TIMEOUT), within=CLAIM_WITHIN)
         rescue_connection = EngineConnection(self._dsn("rescue"))
         prune_connection = EngineConnection(self._dsn("prune"))
 
