@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import median
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -200,6 +201,8 @@ SWEEP = {
     "after_tenant": NO_LANE,
     "after_lane": NO_LANE,
     "priorities": list(PRIORITIES),
+    "known_tenants": [UUID(int=2**128 - 1)],
+    "known_lanes": [UUID(int=2**128 - 1)],
     "visits": 2000,
 }
 ROUND = {
