@@ -51,6 +51,31 @@ SELECT
 FROM relevo.migrations
 ORDER BY line, version;
 
+-- name: hold_vacuum_off
+-- Waits until no vacuum is at a table of a line, and keeps the next one away until the
+-- transaction ends. Nobody who reads or writes rows waits behind this; behind a statement that
+-- waits for a vacuum everybody would, and the server ends a vacuum for it only after a second.
+DO $$
+DECLARE
+    short text := pg_catalog.current_setting('lock_timeout');
+    place text;
+BEGIN
+    PERFORM pg_catalog.set_config('lock_timeout', '5s', true);
+    FOR place IN
+        SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname)
+        FROM pg_catalog.pg_class AS c
+        JOIN pg_catalog.pg_namespace AS n
+            ON n.oid = c.relnamespace
+        WHERE c.relkind = 'r'
+          AND pg_catalog.pg_has_role(c.relowner, 'USAGE')
+          AND n.nspname IN (SELECT 'relevo' UNION ALL SELECT m.line FROM relevo.migrations AS m)
+        ORDER BY c.oid
+    LOOP
+        EXECUTE 'LOCK TABLE ONLY ' || place || ' IN SHARE UPDATE EXCLUSIVE MODE';
+    END LOOP;
+    PERFORM pg_catalog.set_config('lock_timeout', short, true);
+END $$;
+
 -- name: record_migration
 -- Remembers one migration, in its own transaction where it has one.
 INSERT INTO relevo.migrations (line, version, name, checksum)

@@ -124,6 +124,7 @@ def _apply(connection: Connection, migration: Migration, patience: Patience) -> 
 
 def _apply_whole(connection: Connection, migration: Migration) -> None:
     with connection.transaction():
+        query(connection, STATEMENTS["hold_vacuum_off"])
         connection.execute(migration.text.encode())
         _record(connection, migration)
 

@@ -17,6 +17,7 @@ from relevo.db.statements import Statement
 
 _WHOLE = """\
 BEGIN;
+@hold@;
 @body@
 @record@
 COMMIT;
@@ -106,7 +107,8 @@ def _applied(migration: Migration) -> str:
     }
     record = _inlined(STATEMENTS["record_migration"], row) + ";"
     if migration.has_transaction:
-        return _fill(_WHOLE, {"body": migration.text.strip(), "record": record})
+        hold = _inlined(STATEMENTS["hold_vacuum_off"], {})
+        return _fill(_WHOLE, {"hold": hold, "body": migration.text.strip(), "record": record})
     return "".join([*map(_alone, migration.statements), record])
 
 

@@ -62,9 +62,9 @@ class Patience:
         turn_for: Seconds to wait while somebody else migrates the database.
     """
 
-    lock_for: float = 2
+    lock_for: float = 0.5
     build_for: float = 600
-    tries: int = 10
+    tries: int = 30
     pause: float = 0.5
     turn_for: float = 3600
 
