@@ -32,6 +32,7 @@ from relevo.cli.errors import (
 from relevo.db.connect import with_patience
 from relevo.db.dsn import with_session
 from relevo.db.embedded import Embedded, default_root
+from relevo.db.pooler import fit
 from relevo.db.session import set_tenant
 
 VARIABLES: Final = ("RELEVO_DSN", "DATABASE_URL")
@@ -95,6 +96,7 @@ class Database:
                 ) from error
             raise self.unreachable(error) from error
         with connection:
+            fit(connection)
             yield connection
 
     @contextmanager

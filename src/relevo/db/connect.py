@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from relevo.db.drivers import run_async
 from relevo.db.dsn import start_options
 from relevo.db.operation import Operation
+from relevo.db.pooler import fit_async
 
 T = TypeVar("T")
 
@@ -122,7 +123,14 @@ class EngineConnection:
             psycopg.OperationalError: The server cannot be reached.
         """
         if self._connection is None or self._connection.closed:
-            self._connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True)
+            connection = await psycopg.AsyncConnection.connect(self._dsn, autocommit=True)
+            try:
+                with answering_here(connection, self._within):
+                    await fit_async(connection)
+            except BaseException:
+                await connection.close()
+                raise
+            self._connection = connection
         return self._connection
 
     async def run(self, operation: Operation[T], *, in_transaction: bool = False) -> T:

@@ -15,6 +15,8 @@ from weakref import WeakSet
 import psycopg
 from psycopg_pool import AsyncConnectionPool, ConnectionPool, PoolTimeout
 
+from relevo.db.pooler import configure, configure_async
+
 GIVES_UP_AFTER: Final = 5.0
 """After so many seconds of failed tries a pool begins anew: its waits double without end."""
 
@@ -65,6 +67,7 @@ class HandlerPools:
                     reconnect_timeout=GIVES_UP_AFTER,
                     reconnect_failed=_try_again,
                     open=True,
+                    configure=configure,
                     # One that was cut while it lay idle must not cost its next user an attempt.
                     check=ConnectionPool.check_connection,
                 )
@@ -85,6 +88,7 @@ class HandlerPools:
                     reconnect_timeout=GIVES_UP_AFTER,
                     reconnect_failed=_try_again_async,
                     open=False,
+                    configure=configure_async,
                     check=AsyncConnectionPool.check_connection,
                 )
                 await pool.open()

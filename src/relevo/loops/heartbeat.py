@@ -14,6 +14,7 @@ import psycopg
 
 from relevo.db.connect import answering, with_patience
 from relevo.db.drivers import run
+from relevo.db.pooler import fit
 from relevo.engine.jobs import session
 from relevo.loops.settings import WorkerSettings
 from relevo.loops.supervise import Pulse, spread
@@ -99,6 +100,8 @@ class Heartbeat:
     def _beat(self) -> None:
         if self._connection is None:
             self._connection = psycopg.connect(self._dsn, autocommit=True)
+            with answering(self._connection, max(LEAST_WAIT, self._lease / 2)):
+                fit(self._connection)
         sent_at = time.monotonic()
         with answering(self._connection, max(LEAST_WAIT, self._lease / 2)):
             self._renew(self._connection)
