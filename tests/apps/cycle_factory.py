@@ -33,7 +33,10 @@ def as_role(dsn: str, role: str | None = None, tenant: UUID | None = None) -> ps
     options = [f"-c role={role}"] if role else []
     if tenant:
         options.append(f"-c relevo.tenant={tenant}")
-    return psycopg.connect(dsn, options=" ".join(options))
+    opened = psycopg.connect(dsn, options=" ".join(options))
+    # The services refuse any other, so callers ask for it whatever the database's default.
+    opened.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    return opened
 
 
 def import_text(connection: psycopg.Connection, text: str, tenant: UUID = TENANT, **options):

@@ -133,6 +133,8 @@ def catalogue(server: str, template: str) -> Iterator[psycopg.Connection]:
 
 def breaches(connection: psycopg.Connection, rule: str) -> list[str]:
     query = RULES[rule].replace(" ours", f" {OURS}")
+    # What names a table then names its schema, but for the catalogue's own.
+    connection.execute("SET LOCAL search_path = ''")
     shared = f"WITH all_tables AS ({TABLES}), tenant_tables AS ({TENANT_TABLES}) "
     return [row[0] for row in connection.execute((shared + query).encode()).fetchall()]
 
@@ -171,18 +173,22 @@ LINKED = "CREATE TABLE public.bad (tenant_id uuid, run integer, job bigint,"
 @pytest.mark.parametrize(
     ("rule", "change", "found"),
     [
-        ("the tenant is a uuid and never null", "CREATE TABLE public.bad (tenant_id uuid)", "bad"),
+        (
+            "the tenant is a uuid and never null",
+            "CREATE TABLE public.bad (tenant_id uuid)",
+            "public.bad",
+        ),
         (
             "the tenant is a uuid and never null",
             "CREATE TABLE public.bad (tenant_id text NOT NULL)",
-            "bad",
+            "public.bad",
         ),
-        ("the tenant exists", BAD, "bad"),
-        ("there is a primary key", BAD, "bad"),
+        ("the tenant exists", BAD, "public.bad"),
+        ("there is a primary key", BAD, "public.bad"),
         (
             "every key and unique index starts with the tenant",
             BAD + "CREATE UNIQUE INDEX bad_id ON public.bad (id, tenant_id)",
-            "bad_id",
+            "public.bad_id",
         ),
         (
             "every index is valid",
@@ -199,13 +205,13 @@ LINKED = "CREATE TABLE public.bad (tenant_id uuid, run integer, job bigint,"
             + "CONSTRAINT bad_job FOREIGN KEY (job) REFERENCES relevo.jobs (id))",
             "bad_job",
         ),
-        ("row-level security is on, for the owner too", BAD, "bad"),
+        ("row-level security is on, for the owner too", BAD, "public.bad"),
         (
             "row-level security is on, for the owner too",
             "ALTER TABLE relevo.jobs NO FORCE ROW LEVEL SECURITY",
             "relevo.jobs",
         ),
-        ("a policy for everybody holds reads and writes to the tenant", BAD, "bad"),
+        ("a policy for everybody holds reads and writes to the tenant", BAD, "public.bad"),
         (
             "a policy for everybody holds reads and writes to the tenant",
             "ALTER POLICY jobs_tenant ON relevo.jobs WITH CHECK (true)",
@@ -229,7 +235,7 @@ LINKED = "CREATE TABLE public.bad (tenant_id uuid, run integer, job bigint,"
         (
             "functions do not depend on the caller's search path",
             "CREATE FUNCTION public.bad() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
-            "bad",
+            "public.bad",
         ),
         (
             "only these functions work with the owner's rights",

@@ -25,7 +25,7 @@ from relevo.errors import RelevoError
 STATEMENTS = parse_statements("""
 -- name: insert_row
 -- Writes one row and answers it, with a percent sign in a literal.
-INSERT INTO scratch (id, tag, payload, at, names, ids, numbers, small, flag, raw, day, ratio)
+INSERT INTO public.scratch (id, tag, payload, at, names, ids, numbers, small, flag, raw, day, ratio)
 VALUES (
     %(id)s::uuid,
     %(tag)s::text,
@@ -44,13 +44,13 @@ RETURNING id, tag, payload::text, at, names, ids, numbers, small, flag, raw, day
 
 -- name: insert_tag
 -- Writes one row of which only the tag matters.
-INSERT INTO scratch (id, tag)
+INSERT INTO public.scratch (id, tag)
 VALUES (gen_random_uuid(), %(tag)s::text);
 
 -- name: select_tags
 -- Answers the tags that this transaction sees; takes no parameter.
 SELECT tag
-FROM scratch
+FROM public.scratch
 WHERE tag NOT LIKE '%%hidden%%'
 ORDER BY tag;
 
@@ -65,7 +65,7 @@ SELECT
 """)
 COLUMNS = ("payload", "at", "names", "ids", "numbers", "small", "flag", "raw", "day", "ratio")
 TABLE = """
-    CREATE TABLE scratch (
+    CREATE TABLE public.scratch (
         id uuid PRIMARY KEY,
         tag text UNIQUE,
         payload jsonb,
@@ -99,7 +99,7 @@ def scratch(server: str) -> Iterator[str]:
 def observer(scratch: str) -> Iterator[psycopg.Connection]:
     """Somebody else's connection: it sees what is committed, and nothing else."""
     with psycopg.connect(scratch, autocommit=True) as connection:
-        connection.execute("TRUNCATE scratch")
+        connection.execute("TRUNCATE public.scratch")
         yield connection
 
 
@@ -130,7 +130,7 @@ def unprotected(kind: str, scratch: str, observer: psycopg.Connection) -> Iterat
 
 
 def committed(observer: psycopg.Connection) -> list[str]:
-    return [tag for (tag,) in observer.execute("SELECT tag FROM scratch ORDER BY tag")]
+    return [tag for (tag,) in observer.execute("SELECT tag FROM public.scratch ORDER BY tag")]
 
 
 def call(name: str, **params: object) -> Operation[Rows]:

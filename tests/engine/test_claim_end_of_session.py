@@ -6,6 +6,7 @@ import psycopg
 import pytest
 
 from factories import a_job, a_worker, claim_some
+from limiting import ENGINES_LEVEL
 from relevo.db.drivers import run
 from relevo.engine.jobs.rescue import end_expired_sessions, rescue_lost_jobs
 from workers import query, wait_until
@@ -29,7 +30,7 @@ def test_the_end_of_a_session_waits_for_its_open_claim(database: str) -> None:
     with psycopg.connect(database, autocommit=True) as owner:
         worker = a_worker(owner, lease=-1)
         job_id = a_job(owner)
-    with psycopg.connect(database) as claimer:
+    with psycopg.connect(database, options=ENGINES_LEVEL) as claimer:
         claim_some(claimer, worker)
         ending = threading.Thread(
             target=query, args=(database, "DELETE FROM relevo.workers WHERE id = %s", worker)
@@ -41,7 +42,7 @@ def test_the_end_of_a_session_waits_for_its_open_claim(database: str) -> None:
 
         ending.join(10)
     assert not ending.is_alive()
-    with psycopg.connect(database) as rescuer:
+    with psycopg.connect(database, options=ENGINES_LEVEL) as rescuer:
         assert [job.id for job in run(rescuer, rescue_lost_jobs())] == [job_id]
 
 
@@ -51,7 +52,7 @@ def test_the_rescuer_passes_by_a_session_with_an_open_claim_and_ends_it_later(
     with psycopg.connect(database, autocommit=True) as owner:
         worker = a_worker(owner, lease=-1)
         a_job(owner)
-        with psycopg.connect(database) as claimer:
+        with psycopg.connect(database, options=ENGINES_LEVEL) as claimer:
             claim_some(claimer, worker)
 
             meanwhile = run(owner, end_expired_sessions())
@@ -72,7 +73,7 @@ def test_a_claim_that_comes_while_its_session_is_ended_waits_and_takes_nothing(
         job_id = a_job(owner)
 
     def claim_late() -> None:
-        with psycopg.connect(database) as connection:
+        with psycopg.connect(database, options=ENGINES_LEVEL) as connection:
             taken.append(claim_some(connection, worker))
 
     with psycopg.connect(database) as ender:
@@ -94,7 +95,7 @@ def test_a_heartbeat_does_not_wait_for_its_own_open_claim(database: str) -> None
     with psycopg.connect(database, autocommit=True) as owner:
         worker = a_worker(owner)
         a_job(owner)
-        with psycopg.connect(database) as claimer:
+        with psycopg.connect(database, options=ENGINES_LEVEL) as claimer:
             claim_some(claimer, worker)
             owner.execute("SET lock_timeout = '1s'")
 

@@ -17,6 +17,7 @@ from factories import (
     some_jobs,
     value,
 )
+from limiting import ENGINES_LEVEL
 from relevo import DEFAULT_TENANT, InvalidOption, TenantNotFound
 from relevo.db.drivers import run
 from relevo.db.dsn import WORKER_ROLE, with_session
@@ -305,7 +306,7 @@ def test_a_claim_that_has_not_seen_the_pause_is_waited_for(
 ) -> None:
     """Red where `look` does not ask for the claims that began before the pause."""
     worker = a_worker(committed)
-    with psycopg.connect(database) as other:
+    with psycopg.connect(database, options=ENGINES_LEVEL) as other:
         a_job(other)
         other.commit()
         claimed = claim_some(other, worker)

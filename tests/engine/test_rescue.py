@@ -17,6 +17,7 @@ from factories import (
     states,
     value,
 )
+from limiting import ENGINES_LEVEL
 from relevo.db.drivers import NotInTransaction, run
 from relevo.engine.jobs.rescue import (
     end_expired_sessions,
@@ -383,11 +384,11 @@ def test_a_queue_that_nobody_serves_at_all_is_left_as_it_is(connection: psycopg.
 
 def test_looking_for_unserved_kinds_holds_no_job_that_somebody_serves(database: str) -> None:
     """Red when the look locks the head of the queue: an idle worker's claim would find nothing."""
-    with psycopg.connect(database, autocommit=True) as owner:
+    with psycopg.connect(database, autocommit=True, options=ENGINES_LEVEL) as owner:
         worker = a_worker(owner)
         some_jobs(owner, 5)
         a_job(owner, kind="unknown")
-        with psycopg.connect(database) as looking:
+        with psycopg.connect(database, options=ENGINES_LEVEL) as looking:
             postponed = run(looking, postpone_unserved(QUEUE))
 
             taken = claim_some(owner, worker)

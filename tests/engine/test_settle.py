@@ -19,6 +19,7 @@ from factories import (
     some_jobs,
     value,
 )
+from limiting import ENGINES_LEVEL
 from relevo.db.drivers import run
 from relevo.engine.jobs.settle import complete, settle
 from relevo.model.settlement import Action, Settlement
@@ -338,7 +339,10 @@ def test_a_cancel_that_comes_while_the_settle_waits_for_the_row_is_seen(database
         worker = a_worker(owner)
         a_job(owner)
         jobs = claim_some(owner, worker)
-    with psycopg.connect(database) as canceller, psycopg.connect(database) as settling:
+    with (
+        psycopg.connect(database) as canceller,
+        psycopg.connect(database, options=ENGINES_LEVEL) as settling,
+    ):
         canceller.execute("UPDATE relevo.jobs SET cancel_requested_at = now()")
         pid = settling.info.backend_pid
         thread = threading.Thread(

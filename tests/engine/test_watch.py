@@ -193,6 +193,7 @@ def test_workers_show_when_they_were_heard_of_and_for_how_long_they_hold(
 
 
 def test_pauses_and_limits_name_tenants_by_their_slugs(connection: psycopg.Connection) -> None:
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     tenant = a_tenant(connection)
     slug = value(connection, "SELECT slug FROM relevo.tenants WHERE id = %s", tenant)
     connection.execute(
@@ -217,6 +218,7 @@ def test_pauses_and_limits_name_tenants_by_their_slugs(connection: psycopg.Conne
 
 
 def test_a_limit_counts_what_runs_under_it(connection: psycopg.Connection) -> None:
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
     worker = a_worker(connection)
     some_jobs(connection, 4, state="running", worker=worker, attempt=1)
     run(connection, set_limit(Scope.QUEUE, "default", 10))

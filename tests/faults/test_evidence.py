@@ -24,6 +24,7 @@ from factories import (
 )
 from faults.checker import check
 from faults.evidence import Event, Witness, install, read_history, read_notes
+from limiting import ENGINES_LEVEL
 from relevo.db.drivers import run
 from relevo.engine.archive import make_months
 from relevo.engine.jobs.again import cancel_jobs, requeue
@@ -105,7 +106,7 @@ def test_the_trigger_waits_for_nobody(evident: str, connection: psycopg.Connecti
     """Two transactions change two jobs in opposite order of everything: neither waits."""
     some_jobs(connection, 2)
     connection.commit()
-    with psycopg.connect(evident) as other:
+    with psycopg.connect(evident, options=ENGINES_LEVEL) as other:
         other.execute("SET LOCAL lock_timeout = '1s'")
         connection.execute("UPDATE relevo.jobs SET priority = 1 WHERE id = 1")
         other.execute("UPDATE relevo.jobs SET priority = 1 WHERE id = 2")
@@ -124,7 +125,7 @@ def test_versions_follow_the_lock_of_the_row(evident: str) -> None:
         a_job(connection)
 
     def change() -> None:
-        with psycopg.connect(evident, autocommit=True) as connection:
+        with psycopg.connect(evident, autocommit=True, options=ENGINES_LEVEL) as connection:
             for _ in range(50):
                 connection.execute("UPDATE relevo.jobs SET available_at = clock_timestamp()")
 

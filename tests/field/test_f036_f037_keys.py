@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from factories import a_job, value
+from limiting import ENGINES_LEVEL
 from relevo import Call, Context, Enqueued, KeyMode, Relevo, Rows
 from relevo.db.operation import drive
 from workers import query, scaled, wait_until
@@ -42,7 +43,10 @@ def test_f036_who_waited_for_a_holder_that_rolled_back_makes_the_job(
 ) -> None:
     keyed = work.with_options(key="k", key_mode=mode)
     answers: list[Enqueued] = []
-    with psycopg.connect(database) as first, psycopg.connect(database) as second:
+    with (
+        psycopg.connect(database, options=ENGINES_LEVEL) as first,
+        psycopg.connect(database, options=ENGINES_LEVEL) as second,
+    ):
         keyed.enqueue(first)
         waiting = threading.Thread(target=lambda: answers.append(keyed.enqueue(second)))
         waiting.start()
@@ -59,7 +63,10 @@ def test_f036_who_waited_for_a_holder_that_rolled_back_makes_the_job(
 def test_f036_who_waited_for_a_holder_that_committed_is_answered_with_it(database: str) -> None:
     keyed = work.with_options(key="k")
     answers: list[Enqueued] = []
-    with psycopg.connect(database) as first, psycopg.connect(database) as second:
+    with (
+        psycopg.connect(database, options=ENGINES_LEVEL) as first,
+        psycopg.connect(database, options=ENGINES_LEVEL) as second,
+    ):
         held = keyed.enqueue(first)
         waiting = threading.Thread(target=lambda: answers.append(keyed.enqueue(second)))
         waiting.start()
@@ -74,7 +81,10 @@ def test_f036_who_waited_for_a_holder_that_committed_is_answered_with_it(databas
 
 def test_f036_a_batch_waits_for_a_holder_as_well(database: str) -> None:
     answers: list[list[Enqueued]] = []
-    with psycopg.connect(database) as first, psycopg.connect(database) as second:
+    with (
+        psycopg.connect(database, options=ENGINES_LEVEL) as first,
+        psycopg.connect(database, options=ENGINES_LEVEL) as second,
+    ):
         work.with_options(key="b").enqueue(first)
         waiting = threading.Thread(
             target=lambda: answers.append(work.enqueue_many(second, [{}] * 3, keys=["a", "b", "c"]))
@@ -97,7 +107,7 @@ def test_two_batches_with_the_same_keys_in_another_order_do_not_deadlock(databas
     def enqueue(order: list[str]) -> int:
         made = 0
         for round_ in range(scaled(5, 50)):
-            with psycopg.connect(database) as connection:
+            with psycopg.connect(database, options=ENGINES_LEVEL) as connection:
                 barrier.wait(20)
                 asked = [f"{round_}-{key}" for key in order]
                 answers = work.enqueue_many(connection, [{}] * len(asked), keys=asked)
@@ -116,7 +126,10 @@ def test_f037_a_holder_that_ends_before_it_is_found_leaves_its_key_to_who_asked(
 ) -> None:
     """Red when a refused insert whose holder is gone is not tried again."""
     keyed = work.with_options(key="k", key_mode=KeyMode.LIVE)
-    with psycopg.connect(database, autocommit=True) as owner, psycopg.connect(database) as caller:
+    with (
+        psycopg.connect(database, autocommit=True) as owner,
+        psycopg.connect(database, options=ENGINES_LEVEL) as caller,
+    ):
         held = a_job(owner, live_key="k")
         said: list[str] = []
 
@@ -140,7 +153,7 @@ def test_f037_a_holder_that_ends_before_it_is_found_leaves_its_key_to_who_asked(
 
 @pytest.fixture
 def callers(database: str) -> Iterator[list[psycopg.Connection]]:
-    opened = [psycopg.connect(database) for _ in range(CALLERS)]
+    opened = [psycopg.connect(database, options=ENGINES_LEVEL) for _ in range(CALLERS)]
     yield opened
     for connection in opened:
         connection.close()
@@ -165,5 +178,5 @@ def test_f037_of_many_at_once_one_makes_the_job_and_all_name_it(
             assert sum(answer.created for answer in answers) == 1
             assert len({answer.id for answer in answers}) == 1
             assert answers[0].id is not None
-    with psycopg.connect(database) as connection:
+    with psycopg.connect(database, options=ENGINES_LEVEL) as connection:
         assert value(connection, "SELECT count(*) FROM relevo.jobs") == ROUNDS
