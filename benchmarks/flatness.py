@@ -325,7 +325,7 @@ def main() -> None:
     parser.add_argument("--unserved", type=int, default=100_000)
     parser.add_argument("--parked", type=int, default=1_000_000)
     parser.add_argument("--keys", type=int, default=1000, help="busy keys that they wait behind")
-    parser.add_argument("--jobs", type=int, default=50_000)
+    parser.add_argument("--jobs", type=int, default=200_000)
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="", help="names of scenarios, with commas")

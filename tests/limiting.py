@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from relevo.db.drivers import run
 from relevo.db.statements import Statement
 from relevo.engine.limits import declare_limits, set_limit
 from relevo.model.ids import lane_of
-from relevo.model.ring import Ring
+from relevo.model.ring import DueLane, Ring
 from relevo.model.scope import Scope
 from relevo.store.jobs import claim as claim_rows
 
@@ -70,7 +71,9 @@ def know(ring: Ring, *lanes: UUID, kind: str = KIND) -> None:
     """Have a worker remember lanes and limits, as after a walk that has just ended."""
     now = time.monotonic()
     ring.end_look(now, is_limited=True)
-    ring.end_walk([((DEFAULT_TENANT, lane), kind) for lane in lanes], len(lanes) + 1, now, 1.0)
+    place = (datetime(1, 1, 3, tzinfo=UTC), 1)
+    due = [DueLane((DEFAULT_TENANT, lane), kind, 0, place) for lane in lanes]
+    ring.end_walk(due, len(due) + 1, now, 1.0)
 
 
 def running(connection: psycopg.Connection) -> int:

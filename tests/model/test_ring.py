@@ -14,10 +14,12 @@ from relevo.model.ring import (
     DRY_LANES,
     DRY_TURNS,
     KEPT_LANES,
+    KNOWN_LANES,
     LANES_A_ROUND,
     LIMITED_LANES,
     PRIORITIES,
     REVERSE_EVERY,
+    DueLane,
     Lane,
     Ring,
     Round,
@@ -40,6 +42,10 @@ def job(whose: Lane, job_id: int = 1, **fields: object) -> ClaimedJob:
         "started_at": NOON,
     }
     return a_claim(**{**given, **fields})
+
+
+def due(whose: Lane, kind: str | None = None, priority: int = 1, number: int = 1) -> DueLane:
+    return DueLane(whose, kind, priority, (NOON, number))
 
 
 def swept(
@@ -227,15 +233,15 @@ def test_a_clock_that_stands_still_takes_no_floor() -> None:
     assert floors(begun(ring), lane(1))[2] == (NOON, 5)
 
 
-def test_the_floor_of_a_lane_that_a_walk_found_is_taken_away() -> None:
-    """What is due there may lie behind it; red when it stays."""
+def test_the_floor_of_a_lane_that_a_walk_found_goes_down_to_what_is_due_there() -> None:
+    """It may lie behind the floor; red when that stays, or when all is read again."""
     ring = limited(Ring())
     swept(ring, job(lane(1), 5), job(lane(2), 6))
 
-    ring.end_walk([(lane(1), None)], 100, 1.0, 0.0)
+    ring.end_walk([due(lane(1), priority=2, number=3)], 100, 1.0, 0.0)
 
     found = begun(ring)
-    assert floors(found, lane(1)) == [BEFORE_ALL] * 4
+    assert floors(found, lane(1)) == [BEFORE_ALL, BEFORE_ALL, (NOON, 2), BEFORE_ALL]
     assert floors(found, lane(2))[2] == (NOON, 6)
 
 
@@ -384,7 +390,7 @@ def test_a_ring_that_is_woken_sweeps_at_once() -> None:
 
 def test_a_round_under_limits_says_of_which_kind_each_lane_is() -> None:
     ring = limited(Ring())
-    ring.end_walk([(lane(1), None), (lane(1, "a"), KIND)], 100, 1.0, 0.0)
+    ring.end_walk([due(lane(1)), due(lane(1, "a"), KIND)], 100, 1.0, 0.0)
 
     assert begun(ring).kinds == (None, KIND)
 
@@ -399,7 +405,7 @@ def test_the_kind_of_a_lane_is_learnt_from_what_it_gave() -> None:
 def test_more_lanes_are_looked_at_and_kept_under_limits() -> None:
     ring = limited(Ring())
     lanes = [lane(1, str(key)) for key in range(KEPT_LANES + 50)]
-    ring.end_walk([(each, KIND) for each in lanes], len(lanes) + 1, 1.0, 0.0)
+    ring.end_walk([due(each, KIND) for each in lanes], len(lanes) + 1, 1.0, 0.0)
 
     met = set()
     for _ in range(-(-len(lanes) // (LIMITED_LANES - DRY_TURNS))):
@@ -416,12 +422,12 @@ def test_under_limits_lanes_that_a_walk_has_just_found_are_asked_at_once() -> No
     """Red when they stand behind a thousand dry ones: each claim found nothing, and walked on."""
     ring = limited(Ring())
     dry = [lane(1, str(key)) for key in range(3 * LIMITED_LANES)]
-    ring.end_walk([(each, KIND) for each in dry], len(dry) + 1, 1.0, 0.0)
+    ring.end_walk([due(each, KIND) for each in dry], len(dry) + 1, 1.0, 0.0)
     for _ in range(3):
         ring.end_round(begun(ring), 100, [])
 
     new = [lane(2, str(key)) for key in range(20)]
-    ring.end_walk([(each, KIND) for each in new], 100, 2.0, 0.0)
+    ring.end_walk([due(each, KIND) for each in new], 100, 2.0, 0.0)
 
     assert set(new) <= set(begun(ring).lanes)
 
@@ -430,10 +436,10 @@ def test_under_limits_dry_lanes_keep_some_turns_beside_any_number_that_give() ->
     """They may have waited for a permit only; red when those that give take all turns."""
     ring = limited(Ring())
     dry = [lane(1, str(key)) for key in range(DRY_TURNS + 10)]
-    ring.end_walk([(each, KIND) for each in dry], 100, 1.0, 0.0)
+    ring.end_walk([due(each, KIND) for each in dry], 100, 1.0, 0.0)
     ring.end_round(begun(ring), 100, [])
     giving = [lane(2, str(key)) for key in range(2 * LIMITED_LANES)]
-    ring.end_walk([(each, KIND) for each in giving], 1000, 2.0, 0.0)
+    ring.end_walk([due(each, KIND) for each in giving], 1000, 2.0, 0.0)
 
     first = begun(ring)
     ring.end_round(first, 100, [])
@@ -447,7 +453,7 @@ def test_under_limits_dry_lanes_keep_some_turns_beside_any_number_that_give() ->
 def test_under_limits_the_lanes_that_waited_for_a_permit_come_before_those_that_gave() -> None:
     """Red when the one that gave is first again: the others would wait for ever."""
     ring = limited(Ring())
-    ring.end_walk([(lane(number), None) for number in (1, 2, 3)], 100, 1.0, 0.0)
+    ring.end_walk([due(lane(number)) for number in (1, 2, 3)], 100, 1.0, 0.0)
 
     turns = []
     for _ in range(6):
@@ -460,7 +466,7 @@ def test_under_limits_the_lanes_that_waited_for_a_permit_come_before_those_that_
 
 def test_a_walk_that_found_new_lanes_is_worth_its_time_and_one_that_found_none_is_not() -> None:
     """Red when each claim under limits walks over the same lanes before it takes anything."""
-    ring, lanes = limited(Ring()), [(lane(n), None) for n in range(1, 9)]
+    ring, lanes = limited(Ring()), [due(lane(n)) for n in range(1, 9)]
     ring.end_walk(lanes, 100, 1.0, 0.01)
     ring.end_round(begun(ring), 100, [])
     new = ring.sweep_in(1.0)
@@ -476,7 +482,7 @@ def test_under_limits_a_claim_that_left_slots_empty_walks_again_soon() -> None:
     """Others may have what may start; red when the worker waits a second for it."""
     ring = limited(Ring())
     for _ in range(2):
-        ring.end_walk([(lane(1), None), (lane(2), None)], 100, 1.0, 0.001)
+        ring.end_walk([due(lane(1)), due(lane(2))], 100, 1.0, 0.001)
     ring.end_round(begun(ring, 10), 10, [job(lane(1), n) for n in range(10)])
     full = ring.sweep_in(1.0)
 
@@ -494,7 +500,7 @@ def test_a_ring_that_learns_of_limits_walks_from_the_beginning() -> None:
 
     ring.end_look(1.0, is_limited=True)
     first = ring.cursor
-    ring.end_walk([(lane(1), None), (lane(2), None)], 2, 1.0, 0.0)
+    ring.end_walk([due(lane(1)), due(lane(2))], 2, 1.0, 0.0)
     ring.end_look(2.0, is_limited=True)
 
     assert first == (NO_LANE, NO_LANE)
@@ -513,7 +519,7 @@ def test_what_a_claim_from_the_oldest_rows_cost_counts_as_the_walks() -> None:
 def test_a_claim_from_the_oldest_rows_does_not_say_what_a_round_costs() -> None:
     """Red when it does: what it has read of dead entries would count as usual from then on."""
     ring = limited(Ring())
-    ring.end_walk([(lane(1), None)], 100, 1.0, 0.0)
+    ring.end_walk([due(lane(1))], 100, 1.0, 0.0)
 
     ring.end_round(begun(ring, 10), 10, [job(lane(1))], None)
     ring.add_cost(1.0, 1.0, 1)
@@ -524,9 +530,9 @@ def test_a_claim_from_the_oldest_rows_does_not_say_what_a_round_costs() -> None:
 def test_a_step_that_found_as_many_lanes_as_it_may_goes_on_behind_the_last() -> None:
     ring = limited(Ring())
 
-    ring.end_walk([(lane(1), None), (lane(2), None)], 2, 1.0, 0.0)
+    ring.end_walk([due(lane(1)), due(lane(2))], 2, 1.0, 0.0)
     behind = ring.cursor
-    ring.end_walk([(lane(3), None)], 2, 1.0, 0.0)
+    ring.end_walk([due(lane(3))], 2, 1.0, 0.0)
 
     assert behind == lane(2)
     assert not ring.is_walking
@@ -571,3 +577,52 @@ def test_a_worker_asks_for_limits_soon_after_work_that_flowed() -> None:
     assert flowed == (False, True)
     assert ring.is_limited
     assert not ring.is_look_due(20.0 + LOOK_SOON)
+
+
+# --- What a walk need not look for
+
+
+def test_a_walk_is_told_in_order_of_the_lanes_that_gave_and_lie_before_it() -> None:
+    ring = Ring()
+    swept(ring, job(lane(3)), job(lane(1)), job(lane(2)), job(lane(2, "a")))
+    known = ring.known_lanes()
+    ring.end_skip(lane(1))
+
+    assert known == sorted([lane(1), lane(2), lane(2, "a"), lane(3)])
+    assert ring.known_lanes() == known[1:]
+
+
+def test_a_walk_is_not_told_of_lanes_that_gave_nothing_yet() -> None:
+    """They hold no entries of what has ended, and a thousand of them would make each step dear."""
+    ring = limited(Ring())
+    ring.end_walk([due(lane(1), KIND)], 100, 1.0, 0.0)
+    ring.end_round(begun(ring), 100, [])
+    ring._floors.clear()
+
+    assert ring.known_lanes() == []
+
+
+def test_a_walk_is_told_of_so_many_lanes_that_gave_last() -> None:
+    ring = limited(Ring())
+    many = [lane(number) for number in range(1, KNOWN_LANES + 11)]
+    swept(ring, *map(job, many))
+
+    assert ring.known_lanes() == many[10:]
+
+
+# --- News
+
+
+def test_news_sends_the_next_claim_to_the_remembered_lanes_once() -> None:
+    ring = Ring()
+    swept(ring, job(lane(1)))
+    ring.expect_news()
+
+    assert [ring.take_news(), ring.take_news()] == [True, False]
+
+
+def test_news_is_worth_nothing_to_a_ring_that_remembers_no_lane() -> None:
+    ring = Ring()
+    ring.expect_news()
+
+    assert not ring.take_news()

@@ -56,6 +56,9 @@ WALK: dict[str, Any] = {
     "after_lane": UUID(int=0),
     "priorities": [0, 1, 2, 3],
     "lanes": LANES,
+    "known_tenants": [UUID(int=2**128 - 1)],
+    "known_lanes": [UUID(int=2**128 - 1)],
+    "known_kinds": [],
     "visits": 2000,
 }
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {

@@ -39,6 +39,8 @@ CLAIM = {
     "after_lane": ZERO,
     "share": 100,
     "priorities": [0, 1, 2, 3],
+    "known_tenants": [UUID(int=2**128 - 1)],
+    "known_lanes": [UUID(int=2**128 - 1)],
     "visits": 2000,
 }
 LANES = {

@@ -67,7 +67,7 @@ UNPACKED = {
     ("relevo/store/limits.sql", "read_isolation"): [str],
     ("relevo/store/jobs/claim.sql", "find_due_queues"): [str],
     ("relevo/store/jobs/claim.sql", "skip_lanes"): [UUID, UUID],
-    ("relevo/store/jobs/claim.sql", "find_lanes"): [UUID, UUID, str],
+    ("relevo/store/jobs/claim.sql", "find_lanes"): [UUID, UUID, str, int, datetime, int],
     ("relevo/store/jobs/claim.sql", "move_to_lanes"): [int],
     ("relevo/store/limits.sql", "look_at_limits"): [bool, float],
     ("relevo/store/limits.sql", "find_limit"): [int, int, float, str],

@@ -107,14 +107,18 @@ class Claimer:
                 await self._connection.run(session.mark_idle(worker, idle=True))
                 self._idle_for = worker
             elif rest := self._sweep_in(begun_at):
-                # The remembered lanes are dry; whether others are, a sweep has to say. Under
-                # limits a slot that is free is no permit: that comes with an answer written.
-                signal = self._woken if self.is_limited else self._changed
-                await signal.wait(timeout=rest)
+                await self._rest(rest)
             elif not claimed:
                 due = await self._idle(pulse, was_busy=was_busy)
         # Now or never: a claim that commits later than this is rescued, as lost.
         await self._resolve_doubt(self._heartbeat.worker, at_once=True)
+
+    async def _rest(self, seconds: float) -> None:
+        """Wait until a sweep may say whether lanes that are not remembered have something."""
+        # Under limits a slot that is free is no permit: that comes with an answer written.
+        signal = self._woken if self.is_limited else self._changed
+        if await signal.wait(timeout=seconds):
+            self._expect_news()
 
     async def _stay_busy(self, worker: int) -> None:
         """Be told nothing while there is more work than slots: the next claim looks anyway."""
@@ -139,12 +143,15 @@ class Claimer:
 
     async def _claim_all(self, worker: int, queues: Sequence[str]) -> int:
         self._turn = (self._turn + 1) % len(queues)
-        claimed = 0
+        claimed, wanted = 0, min(self._handlers.free, BATCH)
         for queue in (*queues[self._turn :], *queues[: self._turn]):
             free = min(self._handlers.free, BATCH)
             if free < 1 or self.stopping:
                 break
             claimed += await self._claim(worker, queue, free)
+        if 0 < claimed < wanted:
+            # Nothing more is known to be due, so what was found begins before the next look.
+            await asyncio.sleep(LEAST_REST)
         return claimed
 
     async def _claim(self, worker: int, queue: str, free: int) -> int:
@@ -195,6 +202,7 @@ class Claimer:
                 self._on_idle()
             rest = max(self._settings.poll.total_seconds(), self._probe_cost * SWEEP_SHARE)
             if await self._woken.wait(timeout=min(rest, start_in)):
+                self._expect_news()
                 return queues
             if len(queues) == 1 or self.is_limited:
                 return queues
@@ -203,6 +211,10 @@ class Claimer:
             if due := await self._find_due():
                 return due
         return queues
+
+    def _expect_news(self) -> None:
+        for ring in self._rings.values():
+            ring.expect_news()
 
     async def _find_due(self) -> Sequence[str]:
         begun_at = time.monotonic()

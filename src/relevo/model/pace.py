@@ -1,7 +1,7 @@
 """When a worker may look beyond what it remembers: the pace of sweeps, and of rarer looks.
 
 What is rare enough may be dear. A sweep rests for so many times its own cost, so that all
-sweeps together take a twentieth of the time, whatever they have to read.
+sweeps together take a thirtieth of the time, whatever they have to read.
 """
 
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from typing import Final
 SWEEP_EVERY: Final = 1.0
 """At most so many seconds a job may wait behind a floor, or in a lane nobody remembers."""
 
-SWEEP_SHARE: Final = 20.0
-"""A sweep rests for so many times its own cost, so that sweeps take a twentieth of the time."""
+SWEEP_SHARE: Final = 30.0
+"""A sweep rests for so many times its own cost, so that sweeps take a thirtieth of the time."""
 
 STEP_COST: Final = 4.0
 """A step of a walk may cost so many times a round; for what it costs beyond that it rests."""

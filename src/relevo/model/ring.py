@@ -30,6 +30,9 @@ DRY_TURNS: Final = 32
 KEPT_LANES: Final = 1024
 """Under limits many lanes are known and few may give at a time, so more are looked at."""
 
+KNOWN_LANES: Final = 64
+"""A walk meets so many lanes without a look at what they hold."""
+
 ASK_AGAIN: Final = 30
 """Where the lanes are few, each so manieth short step asks where it stopped: at the last lane, or
 where it had met as many as a step may. The question reads what the step has read already."""
@@ -66,6 +69,23 @@ class Round:
         return tuple(dict.fromkeys(lane for lane, _, _ in self.probes))
 
 
+@dataclass(frozen=True, slots=True)
+class DueLane:
+    """A lane that a walk found to have something due.
+
+    Attributes:
+        lane: The lane.
+        kind: Its kind; None where it has all kinds that have no lane of their own.
+        priority: The first priority, in the order that was asked, of which something is due.
+        place: The first of these: when it was due, and its number.
+    """
+
+    lane: Lane
+    kind: str | None
+    priority: int
+    place: Place
+
+
 @dataclass(slots=True)
 class Ring:
     """The lanes of one queue that had work lately, the next one first.
@@ -88,6 +108,7 @@ class Ring:
     _has_few: bool = False
     _short_steps: int = 0
     _moved: bool = False
+    _has_news: bool = False
     _pace: Pace = field(default_factory=Pace)
     _look: RareLook = field(default_factory=RareLook)
     _move: RareLook = field(default_factory=RareLook)
@@ -116,9 +137,28 @@ class Ring:
         """Say whether a whole walk began after the moment: what it did not find was not there."""
         return not self.is_walking and self._pace.has_begun_since(moment)
 
+    def known_lanes(self) -> list[Lane]:
+        """Answer lanes after the cursor that gave lately, in order: no walk need look for them."""
+        known = {lane for lane, _ in self._floors}
+        lately = [lane for lane in self._lanes if lane in known][-KNOWN_LANES:]
+        return sorted(lane for lane in lately if lane > self.cursor)
+
+    def kind_of(self, lane: Lane) -> str | None:
+        """Answer the kind of a lane; None where it has all kinds without one of their own."""
+        return self._kinds.get(lane)
+
     def rest(self) -> None:
         """Let the next sweep be due, as if its rest were over."""
         self._pace.rest()
+
+    def expect_news(self) -> None:
+        """Note that somebody said that a job has come: it most likely lies behind a floor."""
+        self._has_news = True
+
+    def take_news(self) -> bool:
+        """Say, once, whether the next claim goes to the remembered lanes first."""
+        has_news, self._has_news = self._has_news, False
+        return has_news and bool(self._lanes)
 
     def begin_round(self, limit: int) -> Round | None:
         """Answer the next claim from remembered lanes, or None where none is remembered."""
@@ -215,28 +255,29 @@ class Ring:
             self._lanes[lane] = count >= share or lane == last
         self._go_on(counts, last)
 
-    def end_walk(
-        self, found: Sequence[tuple[Lane, str | None]], most: int, now: float, cost: float
-    ) -> None:
+    def end_walk(self, found: Sequence[DueLane], most: int, now: float, cost: float) -> None:
         """Remember the lanes that a step found, in the sweep of a queue under limits.
 
-        What is due there may lie behind a floor, so the next round begins at the oldest row.
+        What is due there may lie behind a floor, so the next round begins where the step found
+        it, and at the oldest row where the step did not look.
 
         Args:
-            found: The lanes in order, each with its kind.
+            found: The lanes in order.
             most: How many were asked for.
             now: When it ended, by a monotonic clock.
             cost: What it cost, in seconds.
         """
         # Lanes that are known already would have been asked without a walk.
-        new = sum(1 for lane, _ in found if lane not in self._lanes)
-        for lane, kind in found:
-            self._lanes[lane] = True
-            self._kinds[lane] = kind
+        new = sum(1 for due in found if due.lane not in self._lanes)
+        for due in found:
+            self._lanes[due.lane] = True
+            self._kinds[due.lane] = due.kind
             for priority in PRIORITIES:
-                self._floors.pop((lane, priority), None)
+                self._floors.pop((due.lane, priority), None)
+            due_at, number = due.place
+            self._floors[due.lane, due.priority] = (due_at, number - 1)
         self._pace.end_step(now, cost, new, is_first=not self.is_walking)
-        self._go_on([lane for lane, _ in found], found[-1][0] if len(found) >= most else None)
+        self._go_on([due.lane for due in found], found[-1].lane if len(found) >= most else None)
 
     def _go_on(self, met: Iterable[Lane], last: Lane | None) -> None:
         """Set the cursor: behind the last lane of a full step, or where a tenant was left."""

@@ -56,12 +56,18 @@ def _claim_known(
     if ring.is_limited:
         return (yield from _claim_limited(worker, queue, kinds, limit, ring))
     found: list[ClaimedJob] = []
+    has_news = ring.take_news()
+    if has_news:
+        # Whoever waits for this one job shall not wait for a sweep as well: that comes next.
+        found = yield from _round(worker, queue, kinds, limit, ring)
+        if found:
+            return found
     if not ring.sweep_in(time.monotonic()):
         goes_on = ring.is_walking
         found = yield from _sweep(worker, queue, kinds, limit, ring)
         if not (found or goes_on or ring.is_walking):
             return []
-    if len(found) < limit:
+    if len(found) < limit and not has_news:
         found = found + (yield from _round(worker, queue, kinds, limit - len(found), ring))
     return found
 
@@ -100,15 +106,21 @@ def _walk(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[None]:
 def _step(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[list[UUID]]:
     """Make a step of the walk; answer whose jobs without a lane of their kind are due."""
     begun_at = time.monotonic()
+    after, known = ring.cursor, ring.known_lanes()
     lanes = yield from claim_rows.find_lanes(
-        queue, kinds, after=ring.cursor, priorities=ring.priorities(), lanes=LIMITED_LANES
+        queue,
+        kinds,
+        after=after,
+        known=known,
+        known_kinds=[ring.kind_of(lane) for lane in known],
+        priorities=ring.priorities(),
+        lanes=LIMITED_LANES,
     )
     now = time.monotonic()
-    after = ring.cursor
     ring.end_walk(lanes, LIMITED_LANES, now, now - begun_at)
     if len(lanes) < LIMITED_LANES:
-        yield from _find_stop(queue, after, ring)
-    return [tenant_id for (tenant_id, lane), _ in lanes if lane == NO_LANE]
+        yield from _find_stop(queue, after, known, ring)
+    return [due.lane[0] for due in lanes if due.lane[1] == NO_LANE]
 
 
 def _round(
@@ -129,27 +141,28 @@ def _sweep(
     begun_at = time.monotonic()
     # A part of the slots for each lane, so that one sweep meets several.
     share = max(1, limit // 8)
+    after, known = ring.cursor, ring.known_lanes()
     found = yield from claim_rows.claim_jobs(
         worker,
         queue,
         kinds,
         limit=limit,
         share=share,
-        after=ring.cursor,
+        after=after,
+        known=known,
         priorities=ring.priorities(),
     )
     now = time.monotonic()
-    after = ring.cursor
     ring.end_sweep(limit, found, now, now - begun_at, share)
     if len(found) < limit:
-        yield from _find_stop(queue, after, ring)
+        yield from _find_stop(queue, after, known, ring)
     return found
 
 
-def _find_stop(queue: str, after: Lane, ring: Ring) -> Operation[None]:
+def _find_stop(queue: str, after: Lane, known: Sequence[Lane], ring: Ring) -> Operation[None]:
     """Say where a short step stopped: at the last lane, or where it had met enough of them."""
     if ring.asks_where():
         begun_at = time.monotonic()
-        ring.end_skip((yield from claim_rows.skip_lanes(queue, after)))
+        ring.end_skip((yield from claim_rows.skip_lanes(queue, after, known)))
         now = time.monotonic()
         ring.add_cost(now, now - begun_at)

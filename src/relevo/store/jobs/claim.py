@@ -10,11 +10,13 @@ from uuid import UUID
 from relevo.db.operation import Call, Operation, Rows
 from relevo.db.statements import load_statements
 from relevo.model.job import ClaimedJob
-from relevo.model.ring import Lane, Round
+from relevo.model.ring import DueLane, Lane, Round
 
 PRIORITY_COUNT: Final = 4
 VISITS: Final = 2000
 """A step of a walk meets at most so many lanes, so that none takes long, however many there are."""
+
+_LAST: Final = UUID(int=2**128 - 1)
 
 STATEMENTS: Final = load_statements("relevo.store.jobs", "claim.sql")
 
@@ -27,6 +29,7 @@ def claim_jobs(
     limit: int,
     share: int,
     after: Lane,
+    known: Sequence[Lane],
     priorities: Sequence[int],
 ) -> Operation[list[ClaimedJob]]:
     """Answer at most `limit` due jobs of any lane, now held by `worker`, first things first."""
@@ -36,10 +39,8 @@ def claim_jobs(
         "kinds": list(kinds),
         "limit": limit,
         "share": share,
-        "after_tenant": after[0],
-        "after_lane": after[1],
         "priorities": list(priorities),
-        "visits": VISITS,
+        **_walk(after, known),
     }
     rows = yield Call(STATEMENTS["claim_jobs"], params)
     return _in_order(rows)
@@ -72,14 +73,9 @@ def find_due_queues(queues: Sequence[str], kinds: Sequence[str]) -> Operation[li
     return [row[0] for row in rows]
 
 
-def skip_lanes(queue: str, after: Lane) -> Operation[Lane | None]:
+def skip_lanes(queue: str, after: Lane, known: Sequence[Lane] = ()) -> Operation[Lane | None]:
     """Answer where a step from this lane on stops; None where it meets the last lane before."""
-    params = {
-        "queue": queue,
-        "after_tenant": after[0],
-        "after_lane": after[1],
-        "visits": VISITS,
-    }
+    params = {"queue": queue, **_walk(after, known)}
     rows = yield Call(STATEMENTS["skip_lanes"], params)
     return (rows[0][0], rows[0][1]) if rows else None
 
@@ -89,21 +85,25 @@ def find_lanes(
     kinds: Sequence[str],
     *,
     after: Lane,
+    known: Sequence[Lane] = (),
+    known_kinds: Sequence[str | None] = (),
     priorities: Sequence[int],
     lanes: int,
-) -> Operation[list[tuple[Lane, str | None]]]:
-    """Answer at most so many lanes that have something due, in order, each with its kind."""
+) -> Operation[list[DueLane]]:
+    """Answer at most so many lanes that have something due, in order."""
     params = {
         "queue": queue,
         "kinds": list(kinds),
-        "after_tenant": after[0],
-        "after_lane": after[1],
         "priorities": list(priorities),
         "lanes": lanes,
-        "visits": VISITS,
+        "known_kinds": list(known_kinds),
+        **_walk(after, known),
     }
     rows = yield Call(STATEMENTS["find_lanes"], params)
-    return [((tenant_id, lane), kind) for tenant_id, lane, kind in rows]
+    return [
+        DueLane((tenant_id, lane), kind, priority, (available_at, id_))
+        for tenant_id, lane, kind, priority, available_at, id_ in rows
+    ]
 
 
 def claim_limited(
@@ -134,6 +134,17 @@ def move_to_lanes(queue: str, tenant_ids: Sequence[UUID], limit: int) -> Operati
     params = {"queue": queue, "tenant_ids": list(tenant_ids), "limit": limit, "share": share}
     rows = yield Call(STATEMENTS["move_to_lanes"], params)
     return int(rows[0][0])
+
+
+def _walk(after: Lane, known: Sequence[Lane]) -> dict[str, object]:
+    """Answer the parameters of a walk: known lanes in order, behind them one that nobody has."""
+    return {
+        "after_tenant": after[0],
+        "after_lane": after[1],
+        "known_tenants": [*(tenant_id for tenant_id, _ in known), _LAST],
+        "known_lanes": [*(lane for _, lane in known), _LAST],
+        "visits": VISITS,
+    }
 
 
 def _in_order(rows: Rows) -> list[ClaimedJob]:

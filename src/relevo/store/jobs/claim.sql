@@ -10,37 +10,44 @@ WITH RECURSIVE entrance AS (
     FOR KEY SHARE
 ),
 walk AS (
-    (
-        SELECT
-            j.tenant_id,
-            j.lane,
-            1 AS met
-        FROM relevo.jobs AS j
-        WHERE j.queue = %(queue)s::text
-          AND j.live
-          AND (j.tenant_id, j.lane) > (%(after_tenant)s::uuid, %(after_lane)s::uuid)
-        ORDER BY
-            j.tenant_id,
-            j.lane
-        LIMIT 1
-    )
+    SELECT
+        %(after_tenant)s::uuid AS tenant_id,
+        %(after_lane)s::uuid AS lane,
+        0 AS met,
+        1 AS next
     UNION ALL
     SELECT
         n.tenant_id,
         n.lane,
-        walk.met + 1
+        walk.met + 1,
+        walk.next + n.is_known
     FROM walk
     CROSS JOIN LATERAL (
+        (
+            SELECT
+                j.tenant_id,
+                j.lane,
+                0 AS is_known
+            FROM relevo.jobs AS j
+            WHERE j.queue = %(queue)s::text
+              AND j.live
+              AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
+              AND (j.tenant_id, j.lane) < (
+                  (%(known_tenants)s::uuid[])[walk.next],
+                  (%(known_lanes)s::uuid[])[walk.next]
+              )
+            ORDER BY
+                j.tenant_id,
+                j.lane
+            LIMIT 1
+        )
+        UNION ALL
+        -- Known lanes are met unseen: the entries of what has ended are not read for that.
         SELECT
-            j.tenant_id,
-            j.lane
-        FROM relevo.jobs AS j
-        WHERE j.queue = %(queue)s::text
-          AND j.live
-          AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
-        ORDER BY
-            j.tenant_id,
-            j.lane
+            (%(known_tenants)s::uuid[])[walk.next],
+            (%(known_lanes)s::uuid[])[walk.next],
+            1
+        WHERE walk.next < cardinality(%(known_lanes)s::uuid[])
         LIMIT 1
     ) AS n
     WHERE walk.met < %(visits)s::integer
@@ -101,8 +108,9 @@ picked AS MATERIALIZED (
         ) AS ready
         LIMIT %(share)s::integer
     ) AS due
-    -- A tenant that rests is passed by.
-    WHERE walk.tenant_id <> ALL (
+    WHERE walk.met > 0
+      -- A tenant that rests is passed by.
+      AND walk.tenant_id <> ALL (
         ARRAY (
             SELECT p.name::uuid
             FROM relevo.pauses AS p
@@ -346,37 +354,44 @@ WHERE NOT EXISTS (
 -- name: skip_lanes
 -- Where a step of a walk stops that has met so many lanes; no row where there are fewer.
 WITH RECURSIVE walk AS (
-    (
-        SELECT
-            j.tenant_id,
-            j.lane,
-            1 AS met
-        FROM relevo.jobs AS j
-        WHERE j.queue = %(queue)s::text
-          AND j.live
-          AND (j.tenant_id, j.lane) > (%(after_tenant)s::uuid, %(after_lane)s::uuid)
-        ORDER BY
-            j.tenant_id,
-            j.lane
-        LIMIT 1
-    )
+    SELECT
+        %(after_tenant)s::uuid AS tenant_id,
+        %(after_lane)s::uuid AS lane,
+        0 AS met,
+        1 AS next
     UNION ALL
     SELECT
         n.tenant_id,
         n.lane,
-        walk.met + 1
+        walk.met + 1,
+        walk.next + n.is_known
     FROM walk
     CROSS JOIN LATERAL (
+        (
+            SELECT
+                j.tenant_id,
+                j.lane,
+                0 AS is_known
+            FROM relevo.jobs AS j
+            WHERE j.queue = %(queue)s::text
+              AND j.live
+              AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
+              AND (j.tenant_id, j.lane) < (
+                  (%(known_tenants)s::uuid[])[walk.next],
+                  (%(known_lanes)s::uuid[])[walk.next]
+              )
+            ORDER BY
+                j.tenant_id,
+                j.lane
+            LIMIT 1
+        )
+        UNION ALL
+        -- Known lanes are met unseen: the entries of what has ended are not read for that.
         SELECT
-            j.tenant_id,
-            j.lane
-        FROM relevo.jobs AS j
-        WHERE j.queue = %(queue)s::text
-          AND j.live
-          AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
-        ORDER BY
-            j.tenant_id,
-            j.lane
+            (%(known_tenants)s::uuid[])[walk.next],
+            (%(known_lanes)s::uuid[])[walk.next],
+            1
+        WHERE walk.next < cardinality(%(known_lanes)s::uuid[])
         LIMIT 1
     ) AS n
     WHERE walk.met < %(visits)s::integer
@@ -389,57 +404,116 @@ WHERE walk.met = %(visits)s::integer;
 
 -- name: find_lanes
 -- Which lanes after the cursor have something due that their own limits let start, and of which
--- kind: the sweep of a queue under limits. It reads only.
+-- kind: the sweep of a queue under limits. It reads only. A lane has one kind, so its first row says
+-- whether its limit is reached.
 WITH RECURSIVE walk AS (
-    (
-        SELECT
-            j.tenant_id,
-            j.lane,
-            1 AS met
-        FROM relevo.jobs AS j
-        WHERE j.queue = %(queue)s::text
-          AND j.live
-          AND (j.tenant_id, j.lane) > (%(after_tenant)s::uuid, %(after_lane)s::uuid)
-        ORDER BY
-            j.tenant_id,
-            j.lane
-        LIMIT 1
-    )
+    SELECT
+        %(after_tenant)s::uuid AS tenant_id,
+        %(after_lane)s::uuid AS lane,
+        NULL::text AS kind,
+        0 AS met,
+        1 AS next
     UNION ALL
     SELECT
         n.tenant_id,
         n.lane,
-        walk.met + 1
+        n.kind,
+        walk.met + 1,
+        walk.next + n.is_known
     FROM walk
     CROSS JOIN LATERAL (
+        (
+            SELECT
+                j.tenant_id,
+                j.lane,
+                CASE WHEN j.lane <> '00000000-0000-0000-0000-000000000000' THEN j.kind END AS kind,
+                0 AS is_known
+            FROM relevo.jobs AS j
+            WHERE j.queue = %(queue)s::text
+              AND j.live
+              AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
+              AND (j.tenant_id, j.lane) < (
+                  (%(known_tenants)s::uuid[])[walk.next],
+                  (%(known_lanes)s::uuid[])[walk.next]
+              )
+            ORDER BY
+                j.tenant_id,
+                j.lane
+            LIMIT 1
+        )
+        UNION ALL
+        -- Known lanes are met unseen: the entries of what has ended are not read for that.
         SELECT
-            j.tenant_id,
-            j.lane
-        FROM relevo.jobs AS j
-        WHERE j.queue = %(queue)s::text
-          AND j.live
-          AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
-        ORDER BY
-            j.tenant_id,
-            j.lane
+            (%(known_tenants)s::uuid[])[walk.next],
+            (%(known_lanes)s::uuid[])[walk.next],
+            (%(known_kinds)s::text[])[walk.next],
+            1
+        WHERE walk.next < cardinality(%(known_lanes)s::uuid[])
         LIMIT 1
     ) AS n
     WHERE walk.met < %(visits)s::integer
+),
+-- A lane that gives out no permit now is passed by: it may hold a million jobs that wait for one.
+open AS MATERIALIZED (
+    SELECT
+        walk.tenant_id,
+        walk.lane,
+        walk.kind
+    FROM walk
+    WHERE walk.met > 0
+      -- A value, not NOT EXISTS: a join would read all lanes first, and lose their order.
+      AND (
+        SELECT l.id
+        FROM relevo.limits AS l
+        WHERE l.scope = 'lane'
+          AND l.name = walk.kind
+          AND l.most <= (
+              SELECT count(*)
+              FROM relevo.permits AS p
+              WHERE p.limit_id = l.id
+                AND p.for_tenant = walk.tenant_id
+                AND p.for_lane = walk.lane
+                AND CASE
+                    WHEN l.measure = 'starts'
+                    THEN p.taken_at BETWEEN now() - l.seconds * interval '1 second' AND now() + interval '1 minute'
+                    ELSE EXISTS (
+                        SELECT
+                        FROM relevo.jobs AS j
+                        WHERE j.tenant_id = p.job_tenant
+                          AND j.id = p.job_id
+                          AND CASE
+                              -- The one whose turn it is may be due itself.
+                              WHEN l.measure = 'order' AND p.number = 1
+                              THEN j.live AND (j.worker IS NOT NULL OR j.available_at > now())
+                              ELSE j.worker IS NOT NULL AND j.attempt = p.attempt
+                          END
+                    )
+                END
+          )
+        LIMIT 1
+    ) IS NULL
 )
 SELECT
-    walk.tenant_id,
-    walk.lane,
-    CASE WHEN walk.lane <> '00000000-0000-0000-0000-000000000000' THEN head.kind END AS kind
-FROM walk
+    open.tenant_id,
+    open.lane,
+    open.kind,
+    head.priority,
+    head.available_at,
+    head.id
+FROM open
 CROSS JOIN LATERAL (
-    SELECT ready.kind
+    SELECT
+        p.priority,
+        ready.*
     FROM unnest(%(priorities)s::smallint[]) AS p (priority)
     CROSS JOIN LATERAL (
-        SELECT j.kind
+        SELECT
+            j.available_at,
+            j.id
         FROM relevo.jobs AS j
         WHERE j.queue = %(queue)s::text
-          AND j.tenant_id = walk.tenant_id
-          AND j.lane = walk.lane
+          AND j.tenant_id = open.tenant_id
+          AND j.lane = open.lane
           AND j.priority = p.priority
           AND j.live
           AND j.available_at <= now()
@@ -452,36 +526,6 @@ CROSS JOIN LATERAL (
     ) AS ready
     LIMIT 1
 ) AS head
--- A lane that gives out no permit now is passed by: it may hold a million jobs that wait for one.
-WHERE NOT EXISTS (
-    SELECT
-    FROM relevo.limits AS l
-    WHERE l.scope = 'lane'
-      AND l.name = head.kind
-      AND l.most <= (
-          SELECT count(*)
-          FROM relevo.permits AS p
-          WHERE p.limit_id = l.id
-            AND p.for_tenant = walk.tenant_id
-            AND p.for_lane = walk.lane
-            AND CASE
-                WHEN l.measure = 'starts'
-                THEN p.taken_at BETWEEN now() - l.seconds * interval '1 second' AND now() + interval '1 minute'
-                ELSE EXISTS (
-                    SELECT
-                    FROM relevo.jobs AS j
-                    WHERE j.tenant_id = p.job_tenant
-                      AND j.id = p.job_id
-                      AND CASE
-                          -- The one whose turn it is may be due itself.
-                          WHEN l.measure = 'order' AND p.number = 1
-                          THEN j.live AND (j.worker IS NOT NULL OR j.available_at > now())
-                          ELSE j.worker IS NOT NULL AND j.attempt = p.attempt
-                      END
-                )
-            END
-      )
-)
 LIMIT %(lanes)s::integer;
 
 -- name: claim_limited
