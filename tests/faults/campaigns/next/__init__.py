@@ -1,0 +1,1 @@
+"""A line of migrations that only the upgrade campaign has: what a next release might bring."""
