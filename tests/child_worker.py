@@ -5,6 +5,7 @@ Options in seconds are turned into durations; SIGTERM asks for a graceful stop.
 
 import faulthandler
 import logging
+import os
 import signal
 import sys
 import time
@@ -22,6 +23,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
     dsn, name, *words = sys.argv[1:]
     changes: dict[str, Any] = {"lease": 2.0, "concurrency": 4, "connections": 4, "grace": 5.0}
+    changes["listen_dsn"] = os.environ.get("RELEVO_LISTEN_DSN")
     hangs, stuck = None, 0.0
     for word in words:
         option, number = word.split("=")

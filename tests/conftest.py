@@ -2,7 +2,8 @@
 
 `RELEVO_TEST_DSN` names a server (15 or newer, superuser) to use instead of the embedded one.
 `RELEVO_TEST_SETTINGS` gives the embedded one more settings, such as those of a database whose
-owner chose another isolation level: `default_transaction_isolation=serializable search_path=''`.
+owner chose another isolation level: `default_transaction_isolation=serializable search_path=`.
+`RELEVO_TEST_POOLER=1` puts PgBouncer in transaction mode before it, see `pooler`.
 """
 
 import os
@@ -17,6 +18,7 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+import pooler
 from relevo.db.embedded import Embedded
 from relevo.db.migrate import ENGINE, Line, migrate
 
@@ -70,6 +72,39 @@ def template(server: str) -> Iterator[str]:
     admin(server, sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
+@pytest.fixture(scope="session")
+def pooler_before(request: pytest.FixtureRequest) -> Iterator[pooler.Pooler | None]:
+    """PgBouncer before the server, where it is asked for."""
+    if not pooler.WANTED:
+        yield None
+        return
+    server = request.getfixturevalue("server")
+    request.getfixturevalue("template")  # brings the roles
+    pooler.make_logins(server)
+    with pooler.a_pooler(server) as running:
+        yield running
+        _counted.append(running.transactions())
+    pooler.drop_logins(server)
+
+
+_counted: list[int] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how much went through the pooler, so that nobody takes a run without it for one."""
+    for number in _counted:
+        terminalreporter.write_line(f"{number} transactions went through PgBouncer")
+
+
+@pytest.fixture(autouse=True)
+def _way(request: pytest.FixtureRequest, pooler_before: pooler.Pooler | None) -> Iterator[None]:
+    """Lead what the test starts through the pooler, unless it says why not."""
+    direct = request.node.get_closest_marker("direct")
+    assert direct is None or direct.args, "say why it takes no pooler"
+    with pooler.active(pooler_before if direct is None else None):
+        yield
+
+
 @pytest.fixture
 def empty_database(server: str) -> Iterator[str]:
     """The DSN of a new database that nobody has migrated."""
@@ -92,6 +127,6 @@ def database(server: str, template: str) -> Iterator[str]:
 @pytest.fixture
 def connection(database: str) -> Iterator[psycopg.Connection]:
     """An open connection of the owner to the test's database."""
-    with psycopg.connect(database) as opened:
+    with pooler.connect(database) as opened:
         yield opened
         opened.rollback()

@@ -12,6 +12,8 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+import pooler
+
 __all__ = ["connection", "shared_database"]
 
 _numbers = count(1)
@@ -32,6 +34,6 @@ def shared_database(server: str, template: str) -> Iterator[str]:
 @pytest.fixture
 def connection(shared_database: str) -> Iterator[psycopg.Connection]:
     """An open connection of the owner, in a transaction that is rolled back."""
-    with psycopg.connect(shared_database) as opened:
+    with pooler.connect(shared_database) as opened:
         yield opened
         opened.rollback()

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import sql
 
+import pooler
 from relevo import Relevo, Worker, WorkerSettings
 from relevo.db.dsn import WORKER_ROLE, with_session
 
@@ -45,8 +46,10 @@ def wait_until(condition: Callable[[], T], bound: float = BOUND, what: str = "")
 
 def settings(dsn: str, **changes: Any) -> WorkerSettings:
     """Settings for tests: a short lease, few slots, no time for stragglers."""
+    if pooler.is_pooled(dsn):
+        changes = {"listen_dsn": dsn, **changes}
     given: dict[str, Any] = {
-        "dsn": dsn,
+        "dsn": pooler.worker_dsn(dsn),
         "concurrency": 8,
         "lease": LEASE,
         "grace": timedelta(seconds=5),
@@ -123,8 +126,15 @@ class Child:
         self.name = name
         self.log: list[str] = []
         words = [f"{key}={value}" for key, value in changes.items()]
-        command = [sys.executable, str(Path(__file__).parent / "child_worker.py"), dsn, name]
-        self._process = subprocess.Popen([*command, *words], stderr=subprocess.PIPE, text=True)
+        program = str(Path(__file__).parent / "child_worker.py")
+        command = [sys.executable, program, pooler.worker_dsn(dsn), name]
+        environment = {
+            **os.environ,
+            **({"RELEVO_LISTEN_DSN": dsn} if pooler.is_pooled(dsn) else {}),
+        }
+        self._process = subprocess.Popen(
+            [*command, *words], stderr=subprocess.PIPE, text=True, env=environment
+        )
 
     @property
     def pid(self) -> int:
@@ -150,7 +160,17 @@ class Child:
         """Kill it if it lives; answers what it logged."""
         if self.is_alive:
             self._process.kill()
-        return self._process.communicate(timeout=BOUND)[1]
+        self.log.append(self._process.communicate(timeout=BOUND)[1])
+        return "".join(self.log)
+
+    def logged(self, text: str) -> bool:
+        """Whether it has logged such a text by now."""
+        assert self._process.stderr is not None
+        number = self._process.stderr.fileno()
+        os.set_blocking(number, False)
+        with suppress(BlockingIOError):
+            self.log.append(os.read(number, 1 << 20).decode())
+        return text in "".join(self.log)
 
 
 @contextmanager

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from cycle_factory import as_role
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+
+import pooler
 
 ROLES = [None, "relevo_web"]
 
@@ -28,7 +29,8 @@ def quiet_database(server: str, template: str) -> Iterator[str]:
 @pytest.fixture(params=ROLES, ids=["owner", "web"])
 def worker(request: pytest.FixtureRequest, quiet_database: str) -> Iterator[psycopg.Connection]:
     """A connection of somebody who prepares cycles, once for each role; it never commits."""
-    with as_role(quiet_database, request.param) as opened:
+    with pooler.connect(quiet_database, request.param) as opened:
+        opened.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         yield opened
         opened.rollback()
 
@@ -36,7 +38,8 @@ def worker(request: pytest.FixtureRequest, quiet_database: str) -> Iterator[psyc
 @pytest.fixture(params=ROLES, ids=["owner", "web"])
 def committer(request: pytest.FixtureRequest, database: str) -> Iterator[psycopg.Connection]:
     """The same with a database of its own, where commits are real."""
-    with as_role(database, request.param) as opened:
+    with pooler.connect(database, request.param) as opened:
+        opened.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
         yield opened
         opened.rollback()
 

@@ -257,6 +257,7 @@ def test_a_worker_that_stops_without_a_database_leaves_no_heartbeat_behind(
     wait_until(lambda: not any(t.name == "relevo-heartbeat" for t in threading.enumerate()))
 
 
+@pytest.mark.direct("the claim's own session is cut; a pooler just takes another of its own")
 def test_a_claim_whose_answer_was_lost_is_handed_back_uncharged(
     database: str, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,6 +285,7 @@ def test_a_claim_whose_answer_was_lost_is_handed_back_uncharged(
     assert attempt["error"] == "the answer to the claim was lost"
 
 
+@pytest.mark.direct("a loop's own session is found by its name, which a pooler's sessions change")
 @pytest.mark.parametrize(
     "loop",
     [

@@ -22,7 +22,10 @@ from relevo.store.tenants import Tenant
 from relevo.store.watch import EndedRow, HeadRow, LiveRow, PauseRow, SessionRow, UseRow
 from relevo.store.workers import WorkerRow
 
-pytestmark = pytest.mark.core
+pytestmark = [
+    pytest.mark.core,
+    pytest.mark.direct("it prepares each statement by hand, and asks the same session about it"),
+]
 
 # What PostgreSQL's types are in Python, by OID.
 TYPES = {
