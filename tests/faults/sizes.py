@@ -125,6 +125,11 @@ FIGURES: Mapping[str, Figure] = {
         _sizes({"rows": 20_000}, {"rows": 5_000_000}, {"rows": 5_000_000}),
         "campaigns.upgrade:measure",
     ),
+    "F005": Figure(
+        "with shipped settings: from a kill of a worker until all its jobs run elsewhere",
+        _sizes({}, {"jobs": 20}, {"jobs": 20}),
+        "campaigns.default_lease:measure",
+    ),
 }
 
 
