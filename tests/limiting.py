@@ -19,7 +19,7 @@ from relevo.engine.limits import declare_limits, set_limit
 from relevo.model.ids import lane_of
 from relevo.model.ring import DueLane, Ring
 from relevo.model.scope import Scope
-from relevo.store.jobs import claim as claim_rows
+from relevo.store.jobs import limited as limited_rows
 
 ENGINES_LEVEL = r"-c default_transaction_isolation=read\ committed"
 GATE = 4711
@@ -99,19 +99,21 @@ def stopped_after_its_look(
     work: Callable[[], object],
 ) -> Iterator[Future[Any]]:
     """Run a claim in a thread until it has seen which permits are free, and go on at the end."""
-    plain = claim_rows.STATEMENTS["claim_limited"]
+    plain = limited_rows.STATEMENTS["claim_limited"]
     assert plain.sql.count(SEEN) == 1
     paused = plain.sql.replace(
         SEEN, f"{SEEN} AND (SELECT pg_advisory_xact_lock_shared({GATE}) IS NOT NULL)"
     )
     keeper = sessions()
     keeper.execute("SELECT pg_advisory_lock(%s)", [GATE])
-    monkeypatch.setitem(claim_rows.STATEMENTS, "claim_limited", Statement("claim_limited", paused))
+    monkeypatch.setitem(
+        limited_rows.STATEMENTS, "claim_limited", Statement("claim_limited", paused)
+    )
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(work)
         wait_for_a_waiter(keeper, future, "advisory")
         assert not future.done(), future.result()
-        monkeypatch.setitem(claim_rows.STATEMENTS, "claim_limited", plain)
+        monkeypatch.setitem(limited_rows.STATEMENTS, "claim_limited", plain)
         try:
             yield future
         finally:

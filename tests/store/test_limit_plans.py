@@ -23,6 +23,7 @@ from relevo.model.ring import Ring
 from relevo.model.scope import Scope
 from relevo.model.settlement import Action
 from relevo.store.jobs.claim import STATEMENTS as CLAIM
+from relevo.store.jobs.limited import STATEMENTS as LIMITED
 from relevo.store.limits import STATEMENTS as LIMITS
 
 pytestmark = pytest.mark.core
@@ -62,8 +63,8 @@ WALK: dict[str, Any] = {
     "visits": 2000,
 }
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
-    "claim_limited": (CLAIM["claim_limited"], ROUND),
-    "find_lanes": (CLAIM["find_lanes"], WALK),
+    "claim_limited": (LIMITED["claim_limited"], ROUND),
+    "find_lanes": (LIMITED["find_lanes"], WALK),
     "find_due_queues": (
         CLAIM["find_due_queues"],
         {"queues": [QUEUE, "side"], "kinds": [KIND, OTHER]},
@@ -71,7 +72,7 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "look_at_limits": (LIMITS["look_at_limits"], {"queue": QUEUE, "kinds": [KIND, OTHER]}),
     "prune_permits": (LIMITS["prune_permits"], {"limit": 1000}),
     "move_to_lanes": (
-        CLAIM["move_to_lanes"],
+        LIMITED["move_to_lanes"],
         {"queue": QUEUE, "tenant_ids": [DEFAULT_TENANT], "limit": 1000, "share": 100},
     ),
 }

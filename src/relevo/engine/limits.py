@@ -2,7 +2,7 @@
 
 A limit is exact from the moment in which its transaction commits: what runs already
 counts, and no claim that did not know of it commits afterwards. What it allows is
-decided by the claim (store/jobs/claim.sql), which is the only one to give out permits.
+decided by the claim (store/jobs/limited.sql), which is the only one to give out permits.
 """
 
 from collections.abc import Mapping, Sequence

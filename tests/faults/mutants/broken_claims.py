@@ -3,6 +3,7 @@
 from faults.mutants.mutant import Edit, Mutant
 
 CLAIM = "relevo/store/jobs/claim.sql"
+LIMITED = "relevo/store/jobs/limited.sql"
 
 COUNTED = """    attempt = least(j.attempt, 2147483646) + 1,
     worker = %(worker)s::bigint,
@@ -84,7 +85,7 @@ CLAIMS = (
         "same_permits",
         (
             Edit(
-                CLAIM,
+                LIMITED,
                 """          AND p.job_tenant = t.last_tenant
           AND p.job_id = t.last_id
           AND p.attempt = t.last_attempt
@@ -100,7 +101,7 @@ CLAIMS = (
         "limited_starts",
         (
             Edit(
-                CLAIM,
+                LIMITED,
                 "THEN p.taken_at NOT BETWEEN now() - g.seconds * interval '1 second'"
                 " AND now() + interval '1 minute'",
                 "THEN true",
@@ -113,7 +114,7 @@ CLAIMS = (
         "ordered_retry",
         (
             Edit(
-                CLAIM,
+                LIMITED,
                 f"{TURN}THEN j.live\n",
                 f"{TURN}THEN j.worker IS NOT NULL\n",
             ),

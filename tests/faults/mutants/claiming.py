@@ -7,7 +7,7 @@ from relevo.engine.limits import declare_limits, set_limit
 from relevo.model.job import ClaimedJob
 from relevo.model.scope import Scope
 from relevo.model.settlement import Action
-from relevo.store.jobs import claim as claim_rows
+from relevo.store.jobs import limited as limited_rows
 
 
 def plain(stage: Stage) -> None:
@@ -65,7 +65,7 @@ def same_permits(stage: Stage) -> None:
     stage.operate(set_limit(Scope.QUEUE, QUEUE, 2))
     _complete(first, first.claim())
     first.ring.rest()
-    statements = claim_rows.STATEMENTS
+    statements = limited_rows.STATEMENTS
     with stage.paused(statements, "claim_limited", "WHERE n.is_whole", lambda: first.claim(2)):
         second.claim(2)
     stage.drain()

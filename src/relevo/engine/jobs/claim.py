@@ -15,6 +15,7 @@ from relevo.model.ids import NO_LANE
 from relevo.model.job import ClaimedJob
 from relevo.model.ring import LIMITED_LANES, Lane, Ring
 from relevo.store.jobs import claim as claim_rows
+from relevo.store.jobs import limited as limited_rows
 
 MOVED_AT_ONCE: Final = 1000
 
@@ -82,7 +83,7 @@ def _claim_limited(
     if begun is None:
         return []
     round_at = time.monotonic()
-    found = yield from claim_rows.claim_limited(worker, queue, kinds, limit=limit, begun=begun)
+    found = yield from limited_rows.claim_limited(worker, queue, kinds, limit=limit, begun=begun)
     now = time.monotonic()
     ring.end_round(begun, limit, found, None if walks else now - round_at)
     if walks:
@@ -95,7 +96,7 @@ def _walk(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[None]:
     begun_at = time.monotonic()
     if not (tenants and ring.is_move_due(begun_at)):
         return
-    moved = yield from claim_rows.move_to_lanes(queue, tenants, MOVED_AT_ONCE)
+    moved = yield from limited_rows.move_to_lanes(queue, tenants, MOVED_AT_ONCE)
     now = time.monotonic()
     ring.end_move(now, now - begun_at, moved)
     if moved and not ring.is_walking:
@@ -107,7 +108,7 @@ def _step(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[list[UUID]]
     """Make a step of the walk; answer whose jobs without a lane of their kind are due."""
     begun_at = time.monotonic()
     after, known = ring.cursor, ring.known_lanes()
-    lanes = yield from claim_rows.find_lanes(
+    lanes = yield from limited_rows.find_lanes(
         queue,
         kinds,
         after=after,

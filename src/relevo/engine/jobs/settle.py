@@ -34,6 +34,8 @@ def settle(
     # Before the jobs go back: otherwise they would be claimed again at once.
     for queue, (pause, reason) in _pauses(queue_of, batch).items():
         yield from pauses.pause(Scope.QUEUE, queue, pause, reason, PAUSED_BY)
+    # In the order in which everybody locks jobs, not in that in which they ended.
+    batch = sorted(batch, key=lambda entry: (entry.tenant_id, entry.job_id))
     settled: _Settled = {}
     done = [entry for entry in batch if entry.action is Action.COMPLETED]
     if done:

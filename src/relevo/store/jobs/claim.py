@@ -10,7 +10,7 @@ from uuid import UUID
 from relevo.db.operation import Call, Operation, Rows
 from relevo.db.statements import load_statements
 from relevo.model.job import ClaimedJob
-from relevo.model.ring import DueLane, Lane, Round
+from relevo.model.ring import Lane, Round
 
 PRIORITY_COUNT: Final = 4
 VISITS: Final = 2000
@@ -40,10 +40,10 @@ def claim_jobs(
         "limit": limit,
         "share": share,
         "priorities": list(priorities),
-        **_walk(after, known),
+        **walk_params(after, known),
     }
     rows = yield Call(STATEMENTS["claim_jobs"], params)
-    return _in_order(rows)
+    return in_order(rows)
 
 
 def claim_lanes(
@@ -63,7 +63,7 @@ def claim_lanes(
         "floor_ids": [floor[1] for _, _, floor in begun.probes],
     }
     rows = yield Call(STATEMENTS["claim_lanes"], params)
-    return _in_order(rows)
+    return in_order(rows)
 
 
 def find_due_queues(queues: Sequence[str], kinds: Sequence[str]) -> Operation[list[str]]:
@@ -75,68 +75,12 @@ def find_due_queues(queues: Sequence[str], kinds: Sequence[str]) -> Operation[li
 
 def skip_lanes(queue: str, after: Lane, known: Sequence[Lane] = ()) -> Operation[Lane | None]:
     """Answer where a step from this lane on stops; None where it meets the last lane before."""
-    params = {"queue": queue, **_walk(after, known)}
+    params = {"queue": queue, **walk_params(after, known)}
     rows = yield Call(STATEMENTS["skip_lanes"], params)
     return (rows[0][0], rows[0][1]) if rows else None
 
 
-def find_lanes(
-    queue: str,
-    kinds: Sequence[str],
-    *,
-    after: Lane,
-    known: Sequence[Lane] = (),
-    known_kinds: Sequence[str | None] = (),
-    priorities: Sequence[int],
-    lanes: int,
-) -> Operation[list[DueLane]]:
-    """Answer at most so many lanes that have something due, in order."""
-    params = {
-        "queue": queue,
-        "kinds": list(kinds),
-        "priorities": list(priorities),
-        "lanes": lanes,
-        "known_kinds": list(known_kinds),
-        **_walk(after, known),
-    }
-    rows = yield Call(STATEMENTS["find_lanes"], params)
-    return [
-        DueLane((tenant_id, lane), kind, priority, (available_at, id_))
-        for tenant_id, lane, kind, priority, available_at, id_ in rows
-    ]
-
-
-def claim_limited(
-    worker: int, queue: str, kinds: Sequence[str], *, limit: int, begun: Round
-) -> Operation[list[ClaimedJob]]:
-    """Answer at most `limit` due jobs that every limit lets start, now held by `worker`."""
-    params = {
-        "worker": worker,
-        "queue": queue,
-        "kinds": list(kinds),
-        "limit": limit,
-        "shares": list(begun.shares),
-        "tenant_ids": [tenant_id for tenant_id, _ in begun.lanes],
-        "lanes": [lane for _, lane in begun.lanes],
-        "lane_kinds": list(begun.kinds),
-        "priorities": [priority for _, priority, _ in begun.probes[:PRIORITY_COUNT]],
-        "floors": [floor[0] for _, _, floor in begun.probes],
-        "floor_ids": [floor[1] for _, _, floor in begun.probes],
-    }
-    rows = yield Call(STATEMENTS["claim_limited"], params)
-    return _in_order(rows)
-
-
-def move_to_lanes(queue: str, tenant_ids: Sequence[UUID], limit: int) -> Operation[int]:
-    """Give due jobs of limited kinds their lanes; answer how many had none."""
-    # No tenant's flood keeps the others from being moved.
-    share = -(-limit // max(1, len(tenant_ids)))
-    params = {"queue": queue, "tenant_ids": list(tenant_ids), "limit": limit, "share": share}
-    rows = yield Call(STATEMENTS["move_to_lanes"], params)
-    return int(rows[0][0])
-
-
-def _walk(after: Lane, known: Sequence[Lane]) -> dict[str, object]:
+def walk_params(after: Lane, known: Sequence[Lane]) -> dict[str, object]:
     """Answer the parameters of a walk: known lanes in order, behind them one that nobody has."""
     return {
         "after_tenant": after[0],
@@ -147,7 +91,8 @@ def _walk(after: Lane, known: Sequence[Lane]) -> dict[str, object]:
     }
 
 
-def _in_order(rows: Rows) -> list[ClaimedJob]:
+def in_order(rows: Rows) -> list[ClaimedJob]:
+    """Answer claimed rows as jobs, first things first."""
     jobs = [ClaimedJob(*row) for row in rows]
     if len(jobs) > 1:
         jobs.sort(key=lambda job: (job.priority, job.available_at, job.id))
