@@ -203,6 +203,16 @@ def worker_dsn(dsn: str) -> str:
     return _active.through(dsn, WORKER) if _active and _active.is_before(dsn) else dsn
 
 
+def caller_dsn(dsn: str) -> str:
+    """Where a caller of the test's database connects, as the owner."""
+    return _active.through(dsn) if _active and _active.is_before(dsn) else dsn
+
+
+def is_through(dsn: str) -> bool:
+    """Whether a connection string leads through the pooler."""
+    return _active is not None and address_of(dsn) == ("127.0.0.1", str(_active.port))
+
+
 def connect(dsn: str, role: str | None = None, **options: Any) -> psycopg.Connection:
     """A connection for the product's operations, as the owner or as a role."""
     if _active is None or not _active.is_before(dsn):

@@ -12,6 +12,7 @@ from contextlib import suppress
 from importlib import import_module
 from types import ModuleType
 from typing import Any
+from uuid import uuid4
 
 import asyncpg
 import django
@@ -31,6 +32,7 @@ from sqlalchemy.ext.asyncio import (
 )
 from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
+import pooler
 from relevo.db.drivers import run, run_async
 from relevo.db.operation import Operation
 
@@ -234,6 +236,9 @@ class OnSqlalchemyAsync(AsyncAdapter):
     def __init__(self, dsn, *, autocommit):
         level = {"isolation_level": "AUTOCOMMIT"} if autocommit else {}
         where = asyncpg_places(dsn) if self.driver == "asyncpg" else places(dsn)
+        if "statement_cache_size" in where:
+            # SQLAlchemy prepares in any case; names that nobody else has are its way.
+            where["prepared_statement_name_func"] = lambda: f"relevo_{uuid4().hex}"
         self.engine = create_async_engine(
             f"postgresql+{self.driver}://", connect_args=where, poolclass=NullPool, **level
         )
@@ -350,6 +355,9 @@ def places(dsn: str) -> dict[str, Any]:
 def asyncpg_places(dsn: str) -> dict[str, Any]:
     found = places(dsn)
     found["database"] = found.pop("dbname")
+    if pooler.is_through(dsn):
+        # Behind a pooler callers keep no prepared statements.
+        found["statement_cache_size"] = 0
     return found
 
 

@@ -12,6 +12,7 @@ from driver_kinds import KINDS, Adapter
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+import pooler
 from relevo.db.drivers import (
     NeedsAsyncConnection,
     NeedsSyncConnection,
@@ -111,7 +112,7 @@ def kind(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def adapter(kind: str, scratch: str, observer: psycopg.Connection) -> Iterator[Adapter]:
     """A connection inside a transaction."""
-    opened = KINDS[kind](scratch, autocommit=False)
+    opened = KINDS[kind](pooler.caller_dsn(scratch), autocommit=False)
     try:
         opened.begin()
         yield opened
@@ -122,7 +123,7 @@ def adapter(kind: str, scratch: str, observer: psycopg.Connection) -> Iterator[A
 @pytest.fixture
 def unprotected(kind: str, scratch: str, observer: psycopg.Connection) -> Iterator[Adapter]:
     """A connection that commits each statement by itself."""
-    opened = KINDS[kind](scratch, autocommit=True)
+    opened = KINDS[kind](pooler.caller_dsn(scratch), autocommit=True)
     try:
         yield opened
     finally:

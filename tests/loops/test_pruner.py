@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import psycopg
 import pytest
 
+import pooler
 from archiving import archive_on, months, overdue_jobs
 from factories import a_job, value
 from relevo.db.connect import EngineConnection
@@ -38,7 +39,8 @@ CREATE TRIGGER counted AFTER DELETE ON relevo.jobs REFERENCING OLD TABLE AS gone
 @asynccontextmanager
 async def pruner_of(dsn: str) -> AsyncIterator[Pruner]:
     """A pruner that runs while the block does."""
-    connection = EngineConnection(with_session(dsn, role=WORKER_ROLE, settings=ENGINE_SETTINGS))
+    engine = with_session(pooler.worker_dsn(dsn), role=WORKER_ROLE, settings=ENGINE_SETTINGS)
+    connection = EngineConnection(engine)
     pruner = Pruner(connection)
     task = asyncio.create_task(pruner.run(Pulse("prune", limit=30.0)))
     try:
