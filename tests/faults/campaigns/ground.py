@@ -5,7 +5,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -99,11 +99,25 @@ class Server:
 
 
 @contextmanager
-def a_server(*, is_durable: bool, is_on_network: bool = False) -> Iterator[Server]:
-    """Run a server; a durable one keeps what it acknowledged through any end."""
+def a_server(
+    *,
+    is_durable: bool,
+    is_on_network: bool = False,
+    place: str | None = None,
+    more: Mapping[str, str] | None = None,
+) -> Iterator[Server]:
+    """Run a server; a durable one keeps what it acknowledged through any end.
+
+    Args:
+        is_durable: Whether it waits for the disk.
+        is_on_network: Whether it listens on the loopback as well.
+        place: Where its directory is made; by default where it is quick or lasts.
+        more: Settings besides those of every campaign.
+    """
     memory = Path("/dev/shm")  # noqa: S108 -- a file system in memory, the directory has a random name
-    place = None if is_durable or not os.access(memory, os.W_OK) else str(memory)
-    settings = SETTINGS if is_durable else {**SETTINGS, **FAST}
+    if place is None and not is_durable and os.access(memory, os.W_OK):
+        place = str(memory)
+    settings = {**SETTINGS, **({} if is_durable else FAST), **(more or {})}
     port = _free_port() if is_on_network else 0
     if port:
         settings = {**settings, "listen_addresses": "127.0.0.1", "port": str(port)}

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -43,19 +43,28 @@ class Nursery:
         directory: Where witnesses and logs are kept.
         lease: Of each of them, in seconds.
         concurrency: How many jobs each of them may run at once.
+        prefix: What their names begin with.
+        variables: More of their environment.
     """
 
     def __init__(
-        self, dsn: str, directory: Path, *, lease: float = 1.0, concurrency: int = 8
+        self,
+        dsn: str,
+        directory: Path,
+        *,
+        lease: float = 1.0,
+        concurrency: int = 8,
+        prefix: str = "w",
+        variables: Mapping[str, str] | None = None,
     ) -> None:
-        self._dsn, self._directory = dsn, directory
+        self._dsn, self._directory, self._prefix = dsn, directory, prefix
         self._rules = {"lease": lease, "concurrency": concurrency}
         self._numbers = count(1)
         self.alive: list[Born] = []
         self.witnesses: list[Path] = []
         self._cradle = subprocess.Popen(
             [sys.executable, "-m", "faults.campaigns.cradle"],
-            env={**os.environ, "PYTHONPATH": str(TESTS)},
+            env={**os.environ, "PYTHONPATH": str(TESTS), **(variables or {})},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -66,7 +75,7 @@ class Nursery:
         return [self._bear() for _ in range(number)]
 
     def _bear(self) -> Born:
-        name = f"w{next(self._numbers)}"
+        name = f"{self._prefix}{next(self._numbers)}"
         witness = self._directory / f"{name}.witness"
         log = str(self._directory / "workers.log")
         order = {"do": "bear", "dsn": self._dsn, "name": name, "witness": str(witness), "log": log}
