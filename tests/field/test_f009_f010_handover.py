@@ -7,6 +7,7 @@ is handed back; the lease begins with the claim, so there is no state that has n
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -17,8 +18,10 @@ from field_children import BOUND, HERE, clock, environment, marks, stuck
 from field_jobs import app, brief
 
 from factories import value
+from relevo import Context, Relevo
 from relevo.db.operation import Operation
 from relevo.loops import claimer
+from relevo.loops import handlers as handlers_room
 from relevo.loops.handlers import Handlers, Start
 from workers import LEASE, make_effects, query, running, scaled, wait_until
 
@@ -94,6 +97,38 @@ def test_f009_a_failure_between_claim_and_start_costs_no_slot(
 
     done = {job for job, _, _ in marks(database, "done")}
     assert done >= {job.id for job in later}
+
+
+def test_f009_a_thread_that_cannot_be_started_costs_no_slot_and_no_attempt(
+    database: str, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red when the slot, and the call that no thread takes, outlive the failed start."""
+    failed: list[object] = []
+    begin, plain = threading.Thread.start, Relevo()
+
+    @plain.job("test.plain")
+    def work(ctx: Context) -> None:
+        """End at once."""
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name.startswith("relevo-handler-") and len(failed) < 2:
+            failed.append(thread)
+            msg = "can't start new thread"
+            raise RuntimeError(msg)
+        begin(thread)
+
+    monkeypatch.setattr(handlers_room, "NO_THREAD_DELAY", timedelta(seconds=0.2))
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with owner.transaction():
+        work.enqueue_many(owner, [{}] * JOBS)
+    with running(plain, database, concurrency=2, poll=timedelta(seconds=0.2)):
+        wait_until(lambda: value(owner, "SELECT bool_and(NOT live) FROM relevo.jobs"), BOUND)
+
+    assert len(failed) == 2
+    ends = (
+        "SELECT state, sum(attempt - excused), sum(excused), count(*) FROM relevo.jobs GROUP BY 1"
+    )
+    assert query(database, ends) == [("completed", JOBS, 2, JOBS)]
 
 
 def test_f010_jobs_of_workers_killed_between_claim_and_start_are_started_elsewhere(

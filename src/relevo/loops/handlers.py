@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from random import Random
 from typing import Any, Final
 
@@ -36,6 +37,9 @@ SWEEP: Final = 0.1
 
 ALONE_AFTER: Final = 2
 """After so many losses a job runs alone, so that it takes no neighbour down with it."""
+
+NO_THREAD_DELAY: Final = timedelta(seconds=5)
+"""How long a job waits for which the system started no thread."""
 
 
 @dataclass(slots=True, eq=False)
@@ -214,7 +218,14 @@ class Handlers:
         if start.kind.is_async:
             coroutines.append((number, start))
         else:
-            self._threads.submit(lambda: self._run_function(number, start))
+            try:
+                self._threads.submit(lambda: self._run_function(number, start))
+            except RuntimeError as error:
+                # The process is at a limit: the job is others' for a while, and the slot is free.
+                reason = f"no thread for it here: {error}"
+                _LOG.warning("job %s is put off, %s", start.hold.job.id, reason)
+                back = settlement.release(start.kind, start.hold.job, reason, NO_THREAD_DELAY)
+                self._end(number, start, back)
 
     def _create_tasks(self, coroutines: list[tuple[int, Start]]) -> None:
         for number, start in coroutines:

@@ -19,13 +19,18 @@ class ThreadPool:
         self._idle = threading.Semaphore(0)
 
     def submit(self, call: Callable[[], None]) -> None:
-        """Run a call, which handles its own errors, on a free thread."""
-        self._calls.put(call)
+        """Run a call, which handles its own errors, on a free thread.
+
+        Raises:
+            RuntimeError: The system starts no thread at the moment; the call is forgotten.
+        """
         if not self._idle.acquire(blocking=False) and len(self._threads) < self._size:
             name = f"relevo-handler-{len(self._threads) + 1}"
             thread = threading.Thread(target=self._work, name=name, daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)
+        # Only now: a call that no thread comes for would be run much later, or never.
+        self._calls.put(call)
 
     def close(self) -> None:
         """Let idle threads end; a busy one ends after its call."""
