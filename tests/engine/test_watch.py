@@ -6,7 +6,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from factories import a_job, a_tenant, a_worker, some_jobs, value
+from factories import QUEUE, a_job, a_tenant, a_worker, some_jobs, value
+from relevo import DEFAULT_TENANT
 from relevo.db.drivers import run
 from relevo.engine import watch
 from relevo.engine.limits import set_limit
@@ -19,6 +20,7 @@ from relevo.engine.watch import (
     look_at_standing,
     put_together,
 )
+from relevo.model.ids import NO_LANE
 from relevo.model.scope import Scope
 
 pytestmark = pytest.mark.core
@@ -226,6 +228,24 @@ def test_a_limit_counts_what_runs_under_it(connection: psycopg.Connection) -> No
     (limit,) = look(connection).limits or ()
 
     assert (limit.used, limit.is_whole) == (4, True)
+
+
+def test_a_start_from_before_the_clock_went_back_is_not_in_use(
+    connection: psycopg.Connection,
+) -> None:
+    """The claim lets another start then; red when the view still shows the limit as reached."""
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    run(connection, set_limit(Scope.QUEUE, QUEUE, 10, within=timedelta(hours=1)))
+    for number, ahead in ((1, timedelta(0)), (2, timedelta(minutes=5)), (3, timedelta(hours=-2))):
+        connection.execute(
+            "INSERT INTO relevo.permits (limit_id, for_tenant, for_lane, number, job_tenant, job_id,"
+            " attempt, taken_at) SELECT id, %s, %s, %s, %s, %s, 1, now() + %s FROM relevo.limits",
+            [NO_LANE, NO_LANE, number, DEFAULT_TENANT, number, ahead],
+        )
+
+    (limit,) = look(connection).limits or ()
+
+    assert limit.used == 1
 
 
 def test_a_look_without_its_counts_still_shows_who_works(connection: psycopg.Connection) -> None:

@@ -267,7 +267,9 @@ CROSS JOIN LATERAL (
         count(*) AS seen,
         count(*) FILTER (
             WHERE CASE
-                WHEN l.measure = 'starts' THEN p.taken_at > now() - l.seconds * interval '1 second'
+                -- As the claim counts: what lies ahead was made before the clock went back.
+                WHEN l.measure = 'starts'
+                THEN p.taken_at BETWEEN now() - l.seconds * interval '1 second' AND now() + interval '1 minute'
                 ELSE EXISTS (
                     SELECT
                     FROM relevo.jobs AS j
