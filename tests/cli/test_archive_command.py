@@ -148,6 +148,19 @@ def test_an_archived_job_is_shown_and_said_to_be_archived(
     assert datetime.fromisoformat(shown["archived_at"]) == archived(pruned)[0]["archived_at"]
 
 
+def test_a_retry_of_an_archived_job_says_where_it_is_and_what_to_do(
+    relevo: Command, pruned: psycopg.Connection
+) -> None:
+    """Red when it is said not to exist, though `jobs show` finds it."""
+    job_id = str(archived(pruned)[0]["id"])
+
+    said = relevo("jobs", "retry", job_id)
+
+    assert said.returncode == 3
+    assert f"job {job_id} is in the archive" in said.stderr
+    assert f"relevo jobs show {job_id}" in said.stderr
+
+
 def test_a_job_that_is_not_archived_says_nothing_of_it(
     relevo: Command, connection: psycopg.Connection
 ) -> None:

@@ -6,9 +6,10 @@ from datetime import timedelta
 from uuid import UUID
 
 from relevo.db.operation import Operation
-from relevo.engine.jobs.errors import JobHeld, JobNotFound, KeyHeld
+from relevo.engine.jobs.errors import JobArchived, JobHeld, JobNotFound, KeyHeld
 from relevo.model.job import JobState
 from relevo.model.kind import DEFAULT_RETENTION, Retention
+from relevo.store import archive
 from relevo.store.jobs import again as again_rows
 from relevo.store.jobs import enqueue as enqueue_rows
 
@@ -40,12 +41,14 @@ def requeue(tenant_id: UUID, job_id: int, actor: str | None = None) -> Operation
 
     Raises:
         JobNotFound: The tenant has no such job.
+        JobArchived: It has been archived.
         JobHeld: A worker is running it.
         KeyHeld: Another live job holds its key.
     """
     standing = yield from again_rows.lock_job(tenant_id, job_id)
     if standing is None:
-        raise JobNotFound(id=job_id)
+        archived = yield from archive.show_job(tenant_id, job_id)
+        raise JobNotFound(id=job_id) if archived is None else JobArchived(id=job_id)
     state, attempt, kind, key_is_held = standing
     if state is JobState.RUNNING:
         raise JobHeld(id=job_id, attempt=attempt)

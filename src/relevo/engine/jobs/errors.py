@@ -9,6 +9,15 @@ class JobNotFound(RelevoError, LookupError):
     template = "job %(id)s does not exist here; see `relevo jobs list`, or name its tenant"
 
 
+class JobArchived(JobNotFound):
+    """A job whose retention is over and which the archive keeps."""
+
+    template = (
+        "job %(id)s is in the archive, so it cannot be retried; enqueue a new one with the "
+        "payload that `relevo jobs show %(id)s` prints"
+    )
+
+
 class JobHeld(RelevoError):
     """A job that a worker is running."""
 
