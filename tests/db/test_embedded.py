@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -24,7 +25,7 @@ from embedded_support import (
 )
 from psycopg.conninfo import conninfo_to_dict
 
-from relevo.db.embedded import Embedded, binaries, default_root
+from relevo.db.embedded import Embedded, binaries, default_root, postmaster
 from relevo.db.embedded.paths import Layout
 
 DEBIAN_15 = Path("/usr/lib/postgresql/15/bin")
@@ -296,3 +297,29 @@ def test_a_quit_server_is_down_for_good_after_stop(place: Path) -> None:
     kill_server(server.root, signal.SIGQUIT)
 
     assert server.stop()
+
+
+def test_a_server_that_does_not_hear_a_fast_stop_is_stopped_at_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Red when a stop waits for ever for a server that missed what it was asked."""
+    server = Embedded(place / "pg", FAST).start()
+    with psycopg.connect(server.dsn(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 1 AS n")
+        connection.execute("CHECKPOINT")
+    asked: list[bool] = []
+    ask = postmaster.ask_to_stop
+
+    def deaf(*address_and_account: Any, at_once: bool = False) -> None:
+        asked.append(at_once)
+        if at_once:
+            ask(*address_and_account, at_once=True)
+
+    monkeypatch.setattr(postmaster, "ask_to_stop", deaf)
+
+    assert server.stop(timeout=4)
+
+    assert asked == [False, True]
+    monkeypatch.undo()
+    with server.start(), psycopg.connect(server.dsn()) as connection:
+        assert connection.execute("SELECT n FROM kept").fetchall() == [(1,)]

@@ -145,12 +145,18 @@ def _socket_folder(layout: Layout, port: str) -> Path:
     return Path("/tmp") / f"relevo-{os.geteuid()}-{digest}"  # noqa: S108 - made private, its owner checked
 
 
-def ask_to_stop(address: Address, account: Account) -> None:
+def ask_to_stop(address: Address, account: Account, *, at_once: bool = False) -> None:
     """Ask for a fast shutdown: sessions end, what they had not committed is rolled back.
 
     The signal is sent as the server's account, so that root cannot be led to another process.
+
+    Args:
+        address: Of the server.
+        account: Who it runs as.
+        at_once: Whether to ask for an immediate shutdown, after which it has to recover.
     """
-    account.run(["/bin/sh", "-c", 'kill -INT "$1"', "sh", str(address.pid)])
+    word = "-QUIT" if at_once else "-INT"
+    account.run(["/bin/sh", "-c", 'kill "$1" "$2"', "sh", word, str(address.pid)])
 
 
 def remove_socket_folder(layout: Layout, address: Address) -> None:
