@@ -118,7 +118,7 @@ def test_f118_nothing_is_kept_while_the_server_is_away(caplog: pytest.LogCapture
             kept = value(owner, "SELECT count(*) FROM relevo.jobs")
 
     assert before is not None
-    assert refused > AWAY
+    assert refused > 3
     assert kept == 101
     assert after.threads == before.threads
     assert abs(after.bytes - before.bytes) < 10 * MIB
