@@ -64,6 +64,25 @@ def test_all_processes_drain_and_the_parent_ends_well(
     assert ran.stderr.count("stopped; still waiting: 0") == 1
 
 
+@pytest.mark.parametrize("written", ["text", "json"])
+def test_each_line_of_a_child_says_whose_it_is(
+    relevo: Command, connection: psycopg.Connection, database: str, written: str
+) -> None:
+    """Red when the lines of all children look alike: nobody could tell which one is ill."""
+    # Nobody made the table that the handler writes to, so each start is told of.
+    note.enqueue_many(connection, [{}] * 4)
+    connection.commit()
+
+    ran = relevo(*TWO, "--drain", "--log-format", written)
+
+    failed = [line for line in ran.stderr.splitlines() if "failed: " in line]
+    mark = re.compile(
+        r" \S+:\d+-[12]: start 1 of" if written == "text" else r'"process": ?"\S+-[12]"'
+    )
+    assert len(failed) == 4
+    assert all(mark.search(line) for line in failed)
+
+
 def test_the_parent_says_once_that_all_serve_under_names_of_their_own(
     relevo: Command, database: str
 ) -> None:

@@ -27,6 +27,7 @@ def crash_server() -> Iterator[Server]:
 
 @pytest.mark.timeout(300)
 def test_no_point_of_enqueue_activation_claim_and_settle_breaks_a_promise(tmp_path: Path) -> None:
+    """F-082. A cycle and its jobs are one transaction: red when either can be without the other."""
     """F-082. Changes and their jobs are one transaction: red when it is two, as shown below."""
     measured = measure(Size.PULL_REQUEST, SEED, tmp_path)
 

@@ -718,7 +718,7 @@ def test_a_worker_that_stopped_leaves_no_thread_and_no_connection(
 def test_a_worker_opens_no_more_connections_than_it_documents(
     app: Relevo, database: str, owner: psycopg.Connection
 ) -> None:
-    """Six of the engine's own, and `connections` for each of the two sorts of handlers."""
+    """F-029. Six of the engine's own, and `connections` for each of the two sorts of handlers."""
     most = [0]
 
     @app.job("a.coroutine")

@@ -120,7 +120,7 @@ def worker(
     with shell.database() as database:
         require_ready(database, shell.lines(), app)
         serving, log_format = _settings(database, app, drain=drain, **settings)
-        log_to_stderr(log_format)
+        log_to_stderr(log_format, None if lifeline is None else lifeline.name)
         if lifeline is not None:
             _serve_under(lifeline, app, serving)
             return

@@ -32,7 +32,15 @@ def job_logger(
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: time, level, logger, text, and the fields of the job."""
+    """One JSON object a line: time, level, logger, text, and the fields of the job.
+
+    Args:
+        process: Whose line it is, where several processes write to one place.
+    """
+
+    def __init__(self, process: str | None = None) -> None:
+        super().__init__()
+        self._process = process
 
     def format(self, record: logging.LogRecord) -> str:
         """Write one record."""
@@ -42,6 +50,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
             "text": record.getMessage(),
         }
+        if self._process is not None:
+            line["process"] = self._process
         for name in FIELDS:
             value = record.__dict__.get(name)
             if value is not None:
