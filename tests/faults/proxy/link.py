@@ -43,7 +43,7 @@ class Link:
         self._faults: dict[Direction, Fault | None] = dict.fromkeys(Direction)
         self._changed = asyncio.Event()
         self._is_ended: set[Direction] = set()
-        self._has_swallowed = False
+        self._has_swallowed = self._is_closed = False
         self._armed: Fault | None = None
         self._held: bytes | None = None
         self._done = b""
@@ -70,8 +70,15 @@ class Link:
             # Not before: the loop still watched the sockets for them.
             self._close(is_reset=is_reset)
 
+    def refuse(self) -> None:
+        """Close both ends before anything has passed."""
+        self._close(is_reset=False)
+
     def begin(self, fault: Fault) -> None:
         """Let a fault happen from now on, or at once where it is over at once."""
+        if self._is_closed:
+            # It ended a moment ago, and the proxy is about to forget it.
+            return
         match fault.kind:
             case Kind.RESET:
                 self.cut()
@@ -89,6 +96,8 @@ class Link:
 
     def end(self, fault: Fault) -> None:
         """Let bytes pass again."""
+        if self._is_closed:
+            return
         self._armed = None
         for direction in Direction:
             if self._faults[direction] is fault:
@@ -199,6 +208,7 @@ class Link:
             target.shutdown(socket.SHUT_WR)
 
     def _close(self, *, is_reset: bool) -> None:
+        self._is_closed = True
         for end in (self._client, self._server):
             if is_reset:
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -91,10 +91,9 @@ class Proxy:
     async def _connect(self, link: Link, client: socket.socket, server: socket.socket) -> None:
         try:
             await self._loop.sock_connect(server, (HERE, self._upstream))
-        except OSError:
+        except (OSError, asyncio.CancelledError):
             # As the server itself would refuse it.
-            client.close()
-            server.close()
+            link.refuse()
             return
         await link.run()
 
