@@ -116,6 +116,8 @@ class Asking(Table):
         live = [job for job in self.oracle.jobs.values() if job.live and job.aggregate]
         if not live:
             return
+        # Those that run come first: what is asked of them shows only later.
+        live.sort(key=lambda job: (job.state != "running", job.id))
         one = live[pick % len(live)]
         tenant, kind, aggregate = one.tenant, one.kind, one.aggregate or ""
         with self.step():

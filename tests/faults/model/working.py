@@ -31,6 +31,8 @@ sessions = st.one_of(
     st.tuples(st.just("open"), workers, hours),
     st.tuples(st.just("renew"), workers, hours),
     st.tuples(st.just("end_session"), workers, st.sampled_from(["close", "kill", "lose"])),
+    st.tuples(st.just("crash"), workers),
+    st.tuples(st.just("crash"), workers),
     st.tuples(st.just("hand_back"), workers, st.lists(number, max_size=3)),
 )
 care = st.one_of(
@@ -185,6 +187,11 @@ class Working(Table):
                 return
             mine.noted = mine.noted or (mine.exists and how == "close")
             mine.exists = False
+
+    def crash(self, worker: int) -> None:
+        """End a session and rescue what it held, at once."""
+        self.end_session(worker, "close")
+        self.rescue()
 
     def _kill(self, slot: Slot, mine: Session) -> None:
         query = "DELETE FROM relevo.workers WHERE id = %s"
