@@ -10,6 +10,7 @@ import pytest
 from plans import as_engine
 
 from factories import KIND, a_job, a_kind, a_worker, claim_some
+from limiting import ENGINES_LEVEL
 from relevo import DEFAULT_TENANT
 from relevo.db.drivers import run
 from relevo.engine.limits import declare_limits
@@ -26,7 +27,7 @@ BUFFERS = 50_000
 @pytest.fixture(params=["free", "in order"])
 def owner(request: pytest.FixtureRequest, database: str) -> Iterator[psycopg.Connection]:
     """As many lanes as that, each with one job of the future."""
-    with psycopg.connect(database, autocommit=True) as connection:
+    with psycopg.connect(database, autocommit=True, options=ENGINES_LEVEL) as connection:
         if request.param == "in order":
             with connection.transaction():
                 run(connection, declare_limits([a_kind(ordered=True)]))
