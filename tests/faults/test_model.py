@@ -6,11 +6,14 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from factories import a_job, a_worker, claim_some, job_row, settle_some
+from factories import KIND, a_job, a_worker, claim_some, job_row, settle_some
 from faults.campaigns.everyday import measure_and_check
 from faults.model.machine import explore, measure_steps
 from faults.model.mutants import BLUNDERS, Blunder
 from faults.model.world import World, a_world
+from relevo import DEFAULT_TENANT, cancel_jobs
+from relevo.db.drivers import run
+from relevo.engine.jobs.session import hand_back_unknown
 from workers import scaled
 
 EVERYDAY = ("a snooze spends an attempt", "a start completes whoever holds the job")
@@ -68,3 +71,18 @@ def test_a_job_that_is_to_be_kept_stays_when_its_key_expires(
 
     assert job_row(connection, job_id)["prune_at"] is None
     assert job_row(connection, job_id)["state"] == "completed"
+
+
+@pytest.mark.xfail(reason="release_unknown_jobs does not say how long the row stays", strict=True)
+def test_a_job_that_is_handed_back_and_ends_as_cancelled_is_pruned_one_day(
+    connection: psycopg.Connection,
+) -> None:
+    worker = a_worker(connection)
+    job_id = a_job(connection, aggregate_id="m")
+    claim_some(connection, worker)
+    run(connection, cancel_jobs(DEFAULT_TENANT, KIND, "m"))
+
+    run(connection, hand_back_unknown(worker, []))
+
+    assert job_row(connection, job_id)["prune_at"] is not None
+    assert job_row(connection, job_id)["state"] == "cancelled"
