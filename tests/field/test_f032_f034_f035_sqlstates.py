@@ -214,7 +214,7 @@ def test_f035_no_error_of_the_server_ends_a_loop(
         least = f"SELECT min(last_value) FROM ({turns}) AS t"  # noqa: S608 -- our own names
         return bool(value(owner, least) > len(MAINTENANCE))
 
-    with running(app, database, lease=timedelta(seconds=1.5), poll=timedelta(seconds=0.1)):
+    with running(app, database, lease=timedelta(seconds=1), poll=timedelta(seconds=0.1)):
         wait_until(all_raised, 60, "every error in every loop")
         wait_until(
             lambda: value(owner, "SELECT bool_and(state = 'completed') FROM relevo.jobs"), 60
