@@ -49,12 +49,15 @@ def enqueue_for(dsn: str, seconds: float) -> float:
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
     rates: dict[bool, list[float]] = {True: [], False: []}
-    with an_own_server() as server, psycopg.connect(server.dsn, autocommit=True) as owner:
+    with (
+        an_own_server(is_durable=True) as server,
+        psycopg.connect(server.dsn, autocommit=True) as owner,
+    ):
         a_worker(owner, kinds=("test.work",), lease=3600)
         for _ in range(TURNS):
-            for idle in rates:
+            for idle, rate in rates.items():
                 owner.execute("UPDATE relevo.workers SET idle = %s", [idle])
-                rates[idle].append(enqueue_for(server.dsn, seconds))
+                rate.append(enqueue_for(server.dsn, seconds))
     told, silent = (sorted(each)[TURNS // 2] for each in (rates[True], rates[False]))
     sys.stdout.write(f"with {told:.0f}/s, without {silent:.0f}/s, ratio {told / silent:.2f}\n")
 

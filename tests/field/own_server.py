@@ -58,10 +58,11 @@ class OwnServer:
 
 
 @contextmanager
-def an_own_server() -> Iterator[OwnServer]:
+def an_own_server(*, is_durable: bool = False) -> Iterator[OwnServer]:
+    settings = {**SETTINGS, **({"fsync": "on"} if is_durable else {})}
     with tempfile.TemporaryDirectory(prefix="relevo-field-") as root:
         Path(root).chmod(0o755)
-        with Embedded(Path(root) / "pg", settings=SETTINGS) as embedded:
+        with Embedded(Path(root) / "pg", settings=settings) as embedded:
             yield OwnServer(embedded)
 
 
