@@ -238,8 +238,9 @@ def test_a_start_from_before_the_clock_went_back_is_not_in_use(
     run(connection, set_limit(Scope.QUEUE, QUEUE, 10, within=timedelta(hours=1)))
     for number, ahead in ((1, timedelta(0)), (2, timedelta(minutes=5)), (3, timedelta(hours=-2))):
         connection.execute(
-            "INSERT INTO relevo.permits (limit_id, for_tenant, for_lane, number, job_tenant, job_id,"
-            " attempt, taken_at) SELECT id, %s, %s, %s, %s, %s, 1, now() + %s FROM relevo.limits",
+            "INSERT INTO relevo.permits (limit_id, for_tenant, for_lane, number, job_tenant,"
+            " job_id, attempt, taken_at)"
+            " SELECT id, %s, %s, %s, %s, %s, 1, now() + %s FROM relevo.limits",
             [NO_LANE, NO_LANE, number, DEFAULT_TENANT, number, ahead],
         )
 

@@ -64,12 +64,7 @@ def losing_twice(claim: Callable[..., Operation[Any]], failed: list[object]) -> 
     return call
 
 
-UNKNOWN = pytest.mark.xfail(
-    strict=True, reason="only a failure of the database's makes the claimer doubt what it holds"
-)
-
-
-@pytest.mark.parametrize("where", ["answer", "start", pytest.param("hand-over", marks=UNKNOWN)])
+@pytest.mark.parametrize("where", ["answer", "start", "hand-over"])
 def test_f009_a_failure_between_claim_and_start_costs_no_slot(
     database: str, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
@@ -92,8 +87,7 @@ def test_f009_a_failure_between_claim_and_start_costs_no_slot(
 
         wait_until(lambda: len(marks(database, "done")) >= JOBS, BOUND, "the next 100 jobs")
         held = "SELECT count(*) FROM relevo.jobs WHERE state = 'running'"
-        bound = 3.0 if where == "hand-over" else BOUND
-        wait_until(lambda: value(owner, held) == 0, bound, "nothing being held")
+        wait_until(lambda: value(owner, held) == 0, BOUND, "nothing being held")
 
     done = {job for job, _, _ in marks(database, "done")}
     assert done >= {job.id for job in later}

@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import psycopg
-
 from relevo.db.connect import EngineConnection
 from relevo.engine.jobs import session
 from relevo.engine.jobs.claim import claim, find_due_queues
@@ -24,6 +22,7 @@ from relevo.loops.settler import Answer, Settler
 from relevo.loops.signals import Signal
 from relevo.loops.supervise import Pulse
 from relevo.model import settlement
+from relevo.model.job import ClaimedJob
 from relevo.model.kind import Kind
 from relevo.model.pace import SWEEP_SHARE
 from relevo.model.ring import Ring
@@ -158,10 +157,14 @@ class Claimer:
         operation = claim(worker, queue, self._kinds, free, self._rings[queue])
         try:
             jobs = await self._connection.run(operation)
-        except (psycopg.Error, asyncio.CancelledError):
-            # The claim may have been committed, its answer lost; see _resolve_doubt.
+            self._hand_over(worker, queue, jobs)
+        except BaseException:
+            # It may have been committed, its answer lost on the way; see _resolve_doubt.
             self._doubtful = (worker, time.monotonic() + CLAIM_TIMEOUT)
             raise
+        return len(jobs)
+
+    def _hand_over(self, worker: int, queue: str, jobs: Sequence[ClaimedJob]) -> None:
         if jobs and self._heartbeat.worker != worker:
             # The process slept: the session has ended, and these jobs are others' by now.
             _LOG.warning("session %s ended during a claim, its jobs are not started", worker)
@@ -171,7 +174,6 @@ class Claimer:
             for job in jobs:
                 back = settlement.release(None, job, "lease could not be proved")
                 self._settler.put(Answer(worker, queue, back))
-        return len(jobs)
 
     async def _resolve_doubt(self, worker: int | None, *, at_once: bool = False) -> None:
         if self._doubtful is None or not (at_once or time.monotonic() >= self._doubtful[1]):
