@@ -381,7 +381,7 @@ def test_without_a_listener_the_poll_finds_the_job(
         """Nothing."""
 
     with running(app, database, listen_dsn="", poll=timedelta(seconds=0.2)):
-        wait_until(lambda: value(owner, "SELECT bool_or(idle) FROM relevo.workers"))
+        wait_until(lambda: value(owner, "SELECT count(*) FROM relevo.workers") == 1)
         job = handler.enqueue(owner)
         wait_until(lambda: job_row(owner, job.id)["state"] == "completed", 5)
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from random import Random
 
+import psycopg
 import pytest
 
 from factories import a_claim, a_kind
@@ -173,3 +174,39 @@ def test_an_object_that_does_not_fit_may_fit_the_next_release() -> None:
     error = PayloadMismatch(kind="test.work", why="unknown field")
 
     assert refuse_payload(a_kind(), a_claim(), error, RANDOM).action is Action.RETRIED
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        psycopg.errors.DiskFull("no space left"),
+        psycopg.errors.OutOfMemory("no memory left"),
+        psycopg.errors.TooManyConnections("too many clients"),
+        psycopg.errors.ReadOnlySqlTransaction("read-only"),
+        psycopg.errors.CannotConnectNow("starting up"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_a_database_without_room_is_not_the_jobs_fault(error: psycopg.Error) -> None:
+    """Red when the job pays for it with one of its attempts."""
+    decided = settle_error(a_kind(retry=DELIVERY), a_claim(attempt=2), error, RANDOM)
+
+    assert decided.action is Action.RELEASED
+    assert decided.delay > timedelta(0)
+    assert str(error) in (decided.error or "")
+
+
+def test_a_handler_that_fills_the_disk_itself_comes_to_an_end() -> None:
+    """Red when it may start for ever: as often as its attempts it is excused, then it pays."""
+    job = a_claim(attempt=6, excused=5, max_attempts=5)
+
+    decided = settle_error(a_kind(), job, psycopg.errors.DiskFull("no space left"), RANDOM)
+
+    assert decided.action is Action.RETRIED
+
+
+def test_a_connection_that_was_cut_under_a_handler_is_charged() -> None:
+    """Perhaps the job ends its own backend; red when that may go on for ever."""
+    error = psycopg.errors.AdminShutdown("terminated")
+
+    assert settle_error(a_kind(), a_claim(), error, RANDOM).action is Action.RETRIED

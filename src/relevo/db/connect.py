@@ -49,8 +49,13 @@ def is_transient(error: psycopg.Error) -> bool:
 
 
 def with_patience(dsn: str) -> str:
-    """Add time-outs by which both ends notice a dead peer, where the connection string has none."""
+    """Add time-outs by which both ends notice a dead peer, where the connection string has none.
+
+    Of several hosts the one is taken that may be written to.
+    """
     given = conninfo_to_dict(dsn)
+    if "," in f"{given.get('host', '')}{given.get('hostaddr', '')}":
+        given.setdefault("target_session_attrs", "read-write")
     # What stands later in the options is what holds.
     options = [*start_options(_PATIENCE_OF_SERVER), str(given.get("options") or "")]
     return make_conninfo("", **{**_PATIENCE, **given, "options": " ".join(options).strip()})

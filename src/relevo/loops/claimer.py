@@ -24,7 +24,7 @@ from relevo.loops.supervise import Pulse
 from relevo.model import settlement
 from relevo.model.job import ClaimedJob
 from relevo.model.kind import Kind
-from relevo.model.pace import SWEEP_SHARE
+from relevo.model.pace import LOOK_IN_FLOW, SWEEP_SHARE, Flow
 from relevo.model.ring import Ring
 
 _LOG: Final = logging.getLogger("relevo.worker")
@@ -69,8 +69,10 @@ class Claimer:
         self._kinds = [kind.name for kind in kinds]
         self._on_idle = on_idle
         self._rings = {queue: Ring() for queue in settings.queues}
+        self._flow = Flow()
         self._turn = 0
         self._idle_for: int | None = None
+        self._is_listening = settings.listen_dsn != ""
         self._doubtful: tuple[int, float] | None = None
         self._probe_cost = 0.0
         self.stopping = False
@@ -97,20 +99,27 @@ class Claimer:
             begun_at = time.monotonic()
             claimed = await self._claim_all(worker, due)
             due = self._settings.queues
+            self._look_at_flow(claimed)
             if claimed:
                 await self._stay_busy(worker)
                 if not (self.is_limited and self._handlers.free):
                     continue
-            if self._idle_for != worker:
-                # Said before the last look, so that a job enqueued in between is seen or told.
-                await self._connection.run(session.mark_idle(worker, idle=True))
-                self._idle_for = worker
-            elif rest := self._sweep_in(begun_at):
-                await self._rest(rest)
-            elif not claimed:
+            if await self._is_at_rest(worker, begun_at) and not claimed:
                 due = await self._idle(pulse, was_busy=was_busy)
         # Now or never: a claim that commits later than this is rescued, as lost.
         await self._resolve_doubt(self._heartbeat.worker, at_once=True)
+
+    async def _is_at_rest(self, worker: int, begun_at: float) -> bool:
+        """Say whether everything has been looked at; where not, wait for the next look."""
+        if self._flow.is_steady:
+            await asyncio.sleep(LOOK_IN_FLOW)
+        elif self._idle_for != worker:
+            await self._want_to_be_told(worker)
+        elif rest := self._sweep_in(begun_at):
+            await self._rest(rest)
+        else:
+            return True
+        return False
 
     async def _rest(self, seconds: float) -> None:
         """Wait until a sweep may say whether lanes that are not remembered have something."""
@@ -120,10 +129,18 @@ class Claimer:
             self._expect_news()
 
     async def _stay_busy(self, worker: int) -> None:
-        """Be told nothing while there is more work than slots: the next claim looks anyway."""
-        if self._idle_for == worker and self._handlers.free < 1:
-            await self._connection.run(session.mark_idle(worker, idle=False))
+        """Be told nothing while there is more work than slots, or it flows: claims look anyway."""
+        wants_none = self._handlers.free < 1 or self._flow.is_steady
+        if self._idle_for == worker and wants_none:
+            if self._is_listening:
+                await self._connection.run(session.mark_idle(worker, idle=False))
             self._idle_for = None
+
+    async def _want_to_be_told(self, worker: int) -> None:
+        # Said before the last look, so that a job enqueued in between is seen or told.
+        if self._is_listening:
+            await self._connection.run(session.mark_idle(worker, idle=True))
+        self._idle_for = worker
 
     async def _has_slots(self) -> bool:
         free = self._handlers.free
@@ -150,7 +167,7 @@ class Claimer:
             claimed += await self._claim(worker, queue, free)
         if 0 < claimed < wanted:
             # Nothing more is known to be due, so what was found begins before the next look.
-            await asyncio.sleep(LEAST_REST)
+            await asyncio.sleep(LOOK_IN_FLOW if self._flow.is_steady else LEAST_REST)
         return claimed
 
     async def _claim(self, worker: int, queue: str, free: int) -> int:
@@ -213,6 +230,13 @@ class Claimer:
             if due := await self._find_due():
                 return due
         return queues
+
+    def _look_at_flow(self, found: int) -> None:
+        if self.is_limited:
+            # It is told of every answer as well, and looks at once for the permit that is free.
+            self._flow = Flow()
+        else:
+            self._flow.end_look(time.monotonic(), found, self._woken.sets)
 
     def _expect_news(self) -> None:
         for ring in self._rings.values():

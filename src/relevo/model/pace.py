@@ -23,6 +23,14 @@ LOOK_EVERY: Final = 5.0
 LOOK_SOON: Final = 1.0
 """How often a worker asks whether there are limits: soon when work that flowed ends."""
 
+TOLD_TOO_OFTEN: Final = 200
+OVER: Final = 0.1
+"""Told of so many jobs a second, over so many seconds, a worker wants to hear no more."""
+
+LOOK_IN_FLOW: Final = 0.01
+QUIET_LOOKS: Final = 20
+"""While jobs flow it looks every so often instead, until so many looks in a row found nothing."""
+
 _NEVER: Final = float("-inf")
 _UNKNOWN: Final = float("inf")
 
@@ -98,3 +106,29 @@ class RareLook:
     def end(self, now: float, cost: float = 0.0) -> None:
         """Note when it was made, and its cost in seconds."""
         self._at, self._cost = now, cost
+
+
+@dataclass(slots=True)
+class Flow:
+    """Whether jobs come so fast that to be told of each costs more than to look.
+
+    PostgreSQL lets one transaction at a time commit a notification, so a worker that keeps up
+    with many producers and is told of each job makes them wait for one another.
+
+    Attributes:
+        is_steady: Whether to look by oneself rather than be told.
+    """
+
+    is_steady: bool = False
+    _since: float = _NEVER
+    _heard: int = 0
+    _quiet: int = 0
+
+    def end_look(self, now: float, found: int, heard: int) -> None:
+        """Note a look: when it ended, how many jobs it found, how many were announced so far."""
+        if self.is_steady:
+            self._quiet = 0 if found else self._quiet + 1
+            self.is_steady = self._quiet < QUIET_LOOKS
+        elif now - self._since >= OVER:
+            self.is_steady = heard - self._heard >= TOLD_TOO_OFTEN * (now - self._since)
+            self._since, self._heard, self._quiet = now, heard, 0

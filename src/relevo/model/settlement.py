@@ -24,6 +24,9 @@ LEAST_PAUSE: Final = timedelta(seconds=1)
 
 MOST_PAUSE: Final = timedelta(days=365)
 
+NOT_ITS_FAULT: Final = frozenset({"25006", "53100", "53200", "53300", "57P03"})
+"""SQLSTATEs of a database that is read-only, full, out of memory or connections, or starting."""
+
 _NOT_AWAITED: Final = (
     "the handler answered something that has to be awaited, so nothing has run; "
     "declare it with async def, and the wrapper of a decorator as well"
@@ -103,7 +106,14 @@ def settle_answer(  # noqa: PLR0911 -- one return for each outcome
 
 
 def settle_error(kind: Kind, job: ClaimedJob, error: BaseException, random: Random) -> Settlement:
-    """Decide by what the handler raised: permanent errors end the job, others are retried."""
+    """Decide by what the handler raised: permanent errors end the job, others are retried.
+
+    What a database that is full, read-only or not there yet did to a handler is not the job's
+    fault and is not charged, as often as the job may start: a handler that fills the disk ends.
+    """
+    if _sqlstate(error) in NOT_ITS_FAULT and job.excused < job.max_attempts:
+        wait = kind.retry.delay(job.failures, random)
+        return _back(kind, job, Action.RELEASED, wait, describe_error(error))
     permanent = isinstance(error, PermanentError)
     return Settlement(
         job.tenant_id,
@@ -115,6 +125,12 @@ def settle_error(kind: Kind, job: ClaimedJob, error: BaseException, random: Rand
         trace=trace_error(error),
         keep=kind.retention.keep(completed=False),
     )
+
+
+def _sqlstate(error: BaseException) -> object:
+    # SQLAlchemy and Django keep what the driver raised inside an error of their own.
+    inner = getattr(error, "orig", None) or error.__cause__ or error
+    return getattr(error, "sqlstate", None) or getattr(inner, "sqlstate", None)
 
 
 def settle_timeout(kind: Kind, job: ClaimedJob, random: Random) -> Settlement:

@@ -1,8 +1,7 @@
 """R16: no disk, no connections, and workers whose clocks are wrong.
 
-None of this is a job's fault: the engine charges none for what it cannot do itself, and goes
-on when it is over. A handler whose own statement finds the disk full raises what it was told,
-as for any other error, and its job is charged; that is counted apart.
+None of this is a job's fault: no start is charged for it, neither what the engine cannot do
+itself nor what a handler is told by a full database, and work goes on when it is over.
 """
 
 import re
@@ -63,7 +62,6 @@ SELECT
     left(coalesce(a.error, ''), 80),
     CASE
         WHEN a.error ~ 'AdminShutdown|server closed the connection' THEN 'handlers_cut'
-        WHEN a.error ~ 'DiskFull' THEN 'charged_through_handlers'
         ELSE 'charged'
     END,
     count(*)

@@ -70,8 +70,19 @@ RETURNING
 
 -- name: cancel_jobs
 -- Ends the waiting jobs of one aggregate, and asks those that run to stop. One that ends first
--- keeps its end: the row is read again under its lock.
-WITH asked AS (
+-- keeps its end: the row is read again under its lock. Rows are locked in the order of their ids,
+-- as a settle does.
+WITH held AS MATERIALIZED (
+    SELECT j.id
+    FROM relevo.jobs AS j
+    WHERE j.tenant_id = %(tenant_id)s::uuid
+      AND j.kind = %(kind)s::text
+      AND j.aggregate_id = %(aggregate_id)s::text
+      AND j.live
+    ORDER BY j.id
+    FOR NO KEY UPDATE
+),
+asked AS (
     UPDATE relevo.jobs AS j
     SET state = CASE j.state WHEN 'available' THEN 'cancelled' ELSE j.state END,
         live = j.state <> 'available',
@@ -83,8 +94,7 @@ WITH asked AS (
         END,
         cancel_requested_at = now()
     WHERE j.tenant_id = %(tenant_id)s::uuid
-      AND j.kind = %(kind)s::text
-      AND j.aggregate_id = %(aggregate_id)s::text
+      AND j.id = ANY (ARRAY (SELECT held.id FROM held))
       AND j.live
     RETURNING j.state
 )
