@@ -54,10 +54,6 @@ def test_each_mutant_of_the_machine_still_fits_its_statement(blunder: Blunder) -
 # What the machine has found.
 
 
-@pytest.mark.xfail(
-    reason="greatest() passes over the NULL of a kind that is kept, and takes the key's expiry",
-    strict=True,
-)
 def test_a_job_that_is_to_be_kept_stays_when_its_key_expires(
     connection: psycopg.Connection,
 ) -> None:
@@ -73,7 +69,6 @@ def test_a_job_that_is_to_be_kept_stays_when_its_key_expires(
     assert job_row(connection, job_id)["state"] == "completed"
 
 
-@pytest.mark.xfail(reason="release_unknown_jobs does not say how long the row stays", strict=True)
 def test_a_job_that_is_handed_back_and_ends_as_cancelled_is_pruned_one_day(
     connection: psycopg.Connection,
 ) -> None:

@@ -67,6 +67,7 @@ class Claimer:
         self._woken = woken
         self._declared = kinds
         self._kinds = [kind.name for kind in kinds]
+        self._kept = [kind.name for kind in kinds if kind.retention.failed is None]
         self._on_idle = on_idle
         self._rings = {queue: Ring() for queue in settings.queues}
         self._flow = Flow()
@@ -198,7 +199,7 @@ class Claimer:
         if worker is not None and self._doubtful[0] == worker:
             # No claim is under way here, so what is held and not known was lost on the way.
             known = [*self._handlers.job_ids(), *self._settler.job_ids()]
-            await self._connection.run(session.hand_back_unknown(worker, known))
+            await self._connection.run(session.hand_back_unknown(worker, known, self._kept))
         self._doubtful = None
 
     def _sweep_in(self, moment: float) -> float:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 from uuid import UUID
 
 import psycopg
@@ -13,9 +13,6 @@ from faults.model.oracle import Oracle
 from faults.model.world import HOUR, KINDS, TENANTS
 from relevo import Enqueued, JobKind, KeyMode, Options, Relevo, set_tenant
 from relevo.db.drivers import run
-
-KEPT_WITHOUT_EXPIRY: Final = ("kept",)
-"""A row that is to be kept goes when its key expires: a known fault, see test_model.py."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ def asked(draw: Any, *, is_keyed: bool = True) -> Asked:
     key = draw(st.sampled_from([None, None, "x", "y"])) if is_keyed else None
     mode = draw(st.sampled_from(list(KeyMode))) if key else KeyMode.ALWAYS
     kind = draw(st.sampled_from(KINDS))
-    expires = key and mode is KeyMode.ALWAYS and kind not in KEPT_WITHOUT_EXPIRY
+    expires = key and mode is KeyMode.ALWAYS
     return Asked(
         kind,
         draw(st.sampled_from(TENANTS)),

@@ -200,7 +200,7 @@ class Oracle:
         text = entry.trace or entry.error
         self.attempts.setdefault((job.id, job.attempt), (outcome, worker, text))
 
-    def hand_back(self, worker: int, known: Collection[int]) -> int:
+    def hand_back(self, worker: int, known: Collection[int], kept: Collection[str] = ()) -> int:
         """Hand back what a session holds without knowing it."""
         given = [job for job in self._held_by({worker}) if job.id not in known]
         for job in given:
@@ -209,9 +209,9 @@ class Oracle:
             due = min(job.due, self.hour)
             job.asked = False
             if state == "cancelled":
-                # Nobody says how long it stays.
                 job.due = due
-                job.end(state, self.hour, None)
+                keep = None if job.kind in kept else DAYS_FAILED.total_seconds()
+                job.end(state, self.hour, keep)
             else:
                 job.go_back(due)
             outcome = "released" if state == "available" else state

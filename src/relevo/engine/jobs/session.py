@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from relevo.db.operation import Operation
+from relevo.model.kind import DAYS_FAILED
 from relevo.store import workers
 from relevo.store.jobs import enqueue as enqueue_rows
 from relevo.store.jobs import recover as recover_rows
@@ -23,12 +24,20 @@ stop_taking = workers.mark_worker_stopping
 read_clock = workers.read_clock
 
 
-def hand_back_unknown(worker: int, known: Sequence[int]) -> Operation[int]:
+def hand_back_unknown(
+    worker: int, known: Sequence[int], kept_kinds: Sequence[str] = ()
+) -> Operation[int]:
     """Hand back what the session holds without knowing it, after a claim's answer was lost.
 
     One pass over the live jobs; answer how many went back, without a charge.
+
+    Args:
+        worker: The session.
+        known: The jobs that it knows.
+        kept_kinds: Kinds whose jobs stay when they end; one that was asked to stop ends here.
     """
-    count = yield from recover_rows.release_unknown_jobs(worker, known)
+    keep = DAYS_FAILED.total_seconds()
+    count = yield from recover_rows.release_unknown_jobs(worker, known, keep, kept_kinds)
     return count
 
 

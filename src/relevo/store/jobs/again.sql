@@ -89,7 +89,9 @@ asked AS (
         outcome = CASE j.state WHEN 'available' THEN 'cancelled' END,
         finished_at = CASE j.state WHEN 'available' THEN clock_timestamp() END,
         prune_at = CASE
-            WHEN j.state = 'available' AND (j.key IS NULL OR j.key_expires_at IS NOT NULL)
+            WHEN j.state = 'available'
+             AND %(keep)s::float8 IS NOT NULL
+             AND (j.key IS NULL OR j.key_expires_at IS NOT NULL)
             THEN greatest(clock_timestamp() + %(keep)s::float8 * interval '1 second', j.key_expires_at)
         END,
         cancel_requested_at = now()

@@ -34,8 +34,15 @@ def postpone_unserved_jobs(queue: str, delay: timedelta, limit: int) -> Operatio
     return {row[0]: row[1] for row in rows}
 
 
-def release_unknown_jobs(worker: int, known: Sequence[int]) -> Operation[int]:
+def release_unknown_jobs(
+    worker: int, known: Sequence[int], keep: float, kept_kinds: Sequence[str]
+) -> Operation[int]:
     """Hand back what this session holds beyond the known ids; answer how many jobs."""
-    params = {"worker": worker, "known": list(known)}
+    params = {
+        "worker": worker,
+        "known": list(known),
+        "keep": keep,
+        "kept_kinds": list(kept_kinds),
+    }
     rows = yield Call(STATEMENTS["release_unknown_jobs"], params)
     return int(rows[0][0])

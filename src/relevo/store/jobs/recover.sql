@@ -213,6 +213,12 @@ WITH released AS (
         outcome = CASE WHEN j.cancel_requested_at IS NULL THEN NULL ELSE 'cancelled' END,
         live = j.cancel_requested_at IS NULL,
         finished_at = CASE WHEN j.cancel_requested_at IS NULL THEN NULL ELSE clock_timestamp() END,
+        prune_at = CASE
+            WHEN j.cancel_requested_at IS NOT NULL
+             AND j.kind <> ALL (%(kept_kinds)s::text[])
+             AND (j.key IS NULL OR j.key_expires_at IS NOT NULL)
+            THEN greatest(clock_timestamp() + %(keep)s::float8 * interval '1 second', j.key_expires_at)
+        END,
         available_at = least(j.available_at, clock_timestamp()),
         worker = NULL,
         cancel_requested_at = NULL,

@@ -9,7 +9,8 @@ SET state = 'completed',
     cancel_requested_at = NULL,
     -- A key that never expires keeps its row.
     prune_at = CASE
-        WHEN j.key IS NULL OR j.key_expires_at IS NOT NULL
+        -- greatest() would pass over a keep that is NULL, and take the key's expiry.
+        WHEN done.keep IS NOT NULL AND (j.key IS NULL OR j.key_expires_at IS NOT NULL)
         THEN greatest(clock_timestamp() + done.keep * interval '1 second', j.key_expires_at)
     END,
     result = done.result::jsonb,
@@ -79,7 +80,9 @@ settled AS (
             ELSE clock_timestamp() + h.delay * interval '1 second'
         END,
         prune_at = CASE
-            WHEN h.state <> 'available' AND (j.key IS NULL OR j.key_expires_at IS NOT NULL)
+            WHEN h.state <> 'available'
+             AND h.keep IS NOT NULL
+             AND (j.key IS NULL OR j.key_expires_at IS NOT NULL)
             THEN greatest(clock_timestamp() + h.keep * interval '1 second', j.key_expires_at)
         END,
         worker = NULL,
