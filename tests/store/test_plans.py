@@ -83,7 +83,10 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
         JOBS["postpone_unserved_jobs"],
         {"queue": QUEUE, "delay": 30.0, "limit": 1000},
     ),
-    "unknown": (JOBS["release_unknown_jobs"], {"worker": 0, "known": [1]}),
+    "unknown": (
+        JOBS["release_unknown_jobs"],
+        {"worker": 0, "known": [1], "keep": 86400.0, "kept_kinds": []},
+    ),
     "show": (JOBS["show_job"], {"tenant_id": DEFAULT_TENANT, "id": 1}),
 }
 
