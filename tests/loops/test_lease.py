@@ -12,7 +12,8 @@ import pytest
 
 from child_jobs import block, note, slow, stale
 from factories import history, job_row, value
-from relevo import Context, Relevo
+from relevo import Call, Context, Operation, Relevo
+from relevo.db.statements import Statement
 from workers import (
     a_child,
     effects,
@@ -255,6 +256,25 @@ def test_a_worker_that_stops_without_a_database_leaves_no_heartbeat_behind(
         assert worker.wait(40)
 
     wait_until(lambda: not any(t.name == "relevo-heartbeat" for t in threading.enumerate()))
+
+
+def test_a_stop_that_nobody_can_be_told_of_goes_on(
+    database: str, owner: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pooler accepts a statement and has no server for it. Red when the stop waits for that
+    until the engine's watch ends the process."""
+    app = Relevo()
+
+    def without_an_answer(_worker: int) -> Operation[None]:
+        yield Call(Statement("sleep", "SELECT pg_sleep(120)"), {})
+
+    monkeypatch.setattr("relevo.engine.jobs.session.stop_taking", without_an_answer)
+    worker = app.worker(settings(database))
+    worker.start()
+    wait_until(lambda: value(owner, "SELECT count(*) FROM relevo.workers"))
+    worker.ask_to_stop()
+
+    assert worker.wait(25)
 
 
 @pytest.mark.direct("the claim's own session is cut; a pooler just takes another of its own")

@@ -25,6 +25,9 @@ _LOG: Final = logging.getLogger("relevo.worker")
 RECONNECT_AFTER: Final = 0.5
 RECONNECT_AT_MOST: Final = 2.0
 
+LAST_BEAT: Final = 10.0
+"""So many seconds a stop waits for the beat under way; the watch of the engine is more patient."""
+
 LEAST_WAIT: Final = 1.0
 """An answer may take so many seconds though the lease is shorter than twice that."""
 
@@ -76,7 +79,8 @@ class Heartbeat:
     def stop(self) -> int | None:
         """Stop renewing; answer the session that is now to be closed."""
         self._stop.set()
-        self._thread.join(self._lease)
+        # A beat under way may wait for its answer; it is the last one in any case.
+        self._thread.join(min(self._lease, LAST_BEAT))
         return self.worker
 
     def _run(self) -> None:

@@ -227,7 +227,10 @@ class Worker:
                 await _cancel(tasks[name])
         # A claim under way ends by itself; cancelling it would leave its jobs in doubt.
         await asyncio.wait({tasks["claim"]}, timeout=CLAIM_TIMEOUT)
-        await self._run_once(connection, heartbeat.worker)
+        self._engine.beat()
+        if heartbeat.worker is not None:
+            announcing = connection.run(session.stop_taking(heartbeat.worker))
+            await _within(5.0, announcing, "the stop could not be announced")
         handlers.hand_back_waiting("the worker stopped")
         until = time.monotonic() + self._settings.grace.total_seconds()
         # A lease that runs out meanwhile ends the grace: the jobs may be others' by then.
@@ -236,24 +239,19 @@ class Worker:
             await asyncio.sleep(0.02)
         if handlers.running:
             handlers.hand_back("the worker stopped")
+        self._engine.beat()
         await _cancel(tasks["claim"])
         await _cancel(tasks["settle"])
         await _within(5.0, settler.flush(), "answers could not be written")
+        self._engine.beat()
         # Whatever could not be written: a heartbeat that went on would hold the jobs for ever.
         worker = await asyncio.to_thread(heartbeat.stop)
+        self._engine.beat()
         if worker is not None:
             closing = connection.run(session.close_session(worker, self._settings.queues))
             await _within(5.0, closing, "the session could not be closed")
             rescuing = connection.run(rescue_lost_jobs(self._registry.kept()), in_transaction=True)
             await _within(5.0, rescuing, "what the session held is left to other workers")
-
-    @staticmethod
-    async def _run_once(connection: EngineConnection, worker: int | None) -> None:
-        if worker is not None:
-            try:
-                await connection.run(session.stop_taking(worker))
-            except psycopg.Error as error:
-                _LOG.warning("the stop could not be announced: %s", error)
 
     def _on_idle(self) -> None:
         if self._settings.drain:
