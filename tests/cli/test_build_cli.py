@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import click
+import psycopg
 import pytest
 from click.testing import CliRunner, Result
 
@@ -44,6 +45,11 @@ def shop(shell: Shell, /, *, what: str, for_: object) -> None:
         raise ShopClosed(until="noon")
     if what == "interrupted":
         raise KeyboardInterrupt
+    if what == "interrupted in mid-statement":
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise psycopg.ProgrammingError("connection in transaction status ACTIVE")
     if what == "missing":
         raise JobNotFound(id=7)
     if what == "broken":
@@ -90,6 +96,14 @@ def test_an_error_of_an_application_ends_as_it_was_registered() -> None:
 
 def test_an_interruption_ends_with_130() -> None:
     assert run("shop", "interrupted").exit_code == 130
+
+
+def test_an_interruption_that_a_connection_refuses_to_clean_up_after_ends_with_130() -> None:
+    """Red when the refusal takes the place of the interruption: the database did nothing wrong."""
+    ended, plain = run("shop", "interrupted in mid-statement"), run("shop", "interrupted")
+
+    assert ended.exit_code == 130
+    assert ended.stderr == plain.stderr
 
 
 def test_a_defect_is_not_dressed_up_as_an_error_of_the_user() -> None:

@@ -123,7 +123,7 @@ def build_cli(
 
 def _end(error: Exception, shell: Shell) -> Exit | int:
     """Say an error on stderr; answer the exit code."""
-    if isinstance(error, click.exceptions.Abort):
+    if isinstance(error, click.exceptions.Abort) or _is_of_an_interruption(error):
         if shell.wrote_nothing:
             print(_("Interrupted: nothing was written"), file=sys.stderr)
         return Exit.INTERRUPTED
@@ -149,6 +149,17 @@ def _end(error: Exception, shell: Shell) -> Exit | int:
         error = said
     print(clean(f"{_('Error: ')}{say_error(error)}"), file=sys.stderr)
     return exit_of(error)
+
+
+def _is_of_an_interruption(error: BaseException) -> bool:
+    """Say whether it came up while an interruption unwound what had been begun.
+
+    A connection that is interrupted in mid-statement refuses whatever is asked of it then.
+    """
+    behind = error.__context__
+    return behind is not None and (
+        isinstance(behind, KeyboardInterrupt) or _is_of_an_interruption(behind)
+    )
 
 
 def _forgive_encodings() -> None:
