@@ -1,7 +1,6 @@
 """A job that takes its process down runs alone, and ends; its neighbours complete."""
 
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 
 import psycopg
@@ -11,13 +10,6 @@ from child_jobs import kill, note
 from factories import a_job, history, job_row, value
 from relevo import Context, Relevo
 from workers import Child, effects, make_effects, query, running, settings, wait_until
-
-
-@pytest.fixture
-def owner(database: str) -> Iterator[psycopg.Connection]:
-    """The owner's connection, each statement committed by itself."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
 
 
 def test_a_job_that_was_lost_twice_waits_until_nothing_else_runs_and_holds_up_new_claims(

@@ -1,6 +1,5 @@
 """A claim was committed and its answer did not arrive, or arrived after the session had ended."""
 
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -15,13 +14,6 @@ from relevo.loops.heartbeat import Heartbeat
 from workers import drain, query, running, settings, wait_until
 
 POLL = timedelta(milliseconds=50)
-
-
-@pytest.fixture
-def owner(database: str) -> Iterator[psycopg.Connection]:
-    """The owner's connection, each statement committed by itself."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import asyncio
 import sys
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -10,13 +9,6 @@ import pytest
 from factories import job_row
 from relevo import Context, Relevo
 from workers import running, wait_until
-
-
-@pytest.fixture
-def owner(database: str) -> Iterator[psycopg.Connection]:
-    """The owner's connection, each statement committed by itself."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
 
 
 async def _leave() -> None:

@@ -1,7 +1,6 @@
 """Answers reach their rows though a batch is refused, and never hold each other up."""
 
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 
 import psycopg
@@ -10,13 +9,6 @@ import pytest
 from factories import history, job_row, value
 from relevo import Context, Outage, Relevo, Retry, Snooze
 from workers import drain, running, terminate, wait_until
-
-
-@pytest.fixture
-def owner(database: str) -> Iterator[psycopg.Connection]:
-    """The owner's connection, each statement committed by itself."""
-    with psycopg.connect(database, autocommit=True) as connection:
-        yield connection
 
 
 @pytest.mark.parametrize("answer", [Retry(timedelta.max), Snooze(timedelta.max)], ids=str)
