@@ -16,6 +16,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from real_data import real_file
 from relevo.db.embedded.binaries import locate
 
 COMMAND = Path(sys.executable).parent / "relevo"
@@ -35,14 +36,7 @@ def temporary() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def real_people() -> Path:
     """The real organisation of 107 people."""
-    folder = Path(os.environ.get("RELEVO_TEST_DATA", "../shared/data"))
-    file = folder / "hr_employees.csv"
-    if not file.exists():
-        missing = f"no {file}: set RELEVO_TEST_DATA to the folder with the test data"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return file
+    return real_file("hr_employees.csv")
 
 
 def environment(temporary: Path, **variables: str) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -10,6 +9,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 import pooler
+from real_data import real_file
 
 ROLES = [None, "relevo_web"]
 
@@ -47,11 +47,4 @@ def committer(request: pytest.FixtureRequest, database: str) -> Iterator[psycopg
 @pytest.fixture(scope="session")
 def hr_employees() -> bytes:
     """The real organisation of 107 people."""
-    folder = Path(os.environ.get("RELEVO_TEST_DATA", "../shared/data"))
-    file = folder / "hr_employees.csv"
-    if not file.exists():
-        missing = f"no {file}: set RELEVO_TEST_DATA to the folder with the test data"
-        if os.environ.get("CI") == "true":
-            pytest.fail(missing)
-        pytest.skip(missing)
-    return file.read_bytes()
+    return real_file("hr_employees.csv").read_bytes()
