@@ -76,6 +76,8 @@ def _measure(name: str, size: Size, seed: int, keep: Path | None) -> int:
         return 2
     command = f"PYTHONPATH=tests python -m faults {size} {name} --seed {seed}"
     _say(f"{name}: {command}", sys.stderr)
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
     directory = Path(tempfile.mkdtemp(prefix=f"faults-{name}-", dir=keep))
     begun_at = time.monotonic()
     measured = measure(size, seed, directory)

@@ -34,6 +34,7 @@ limited = st.sampled_from(
     + [(Scope.KIND, "plain"), (Scope.LANE, "plain"), (Scope.LANE, "laned"), (Scope.KIND, "kept")]
     + [(Scope.TENANT, str(TENANTS[0])), (Scope.TENANT, "*")]
 )
+lengths = st.sampled_from([None, 1, 2])
 people = st.one_of(
     st.tuples(
         st.just("requeue_some"),
@@ -41,10 +42,12 @@ people = st.one_of(
         st.lists(number, min_size=1, max_size=3),
         st.integers(0, 2),
         st.sampled_from([None, "b"]),
+        st.booleans(),
     ),
     st.tuples(st.just("requeue_one"), tenants, number),
     st.tuples(st.just("cancel"), number),
-    st.tuples(st.just("pause"), paused, st.sampled_from([None, 1, 2])),
+    st.tuples(st.just("pause"), paused, lengths),
+    st.tuples(st.just("pause_again"), number, lengths),
     st.tuples(st.just("resume"), paused),
     st.tuples(st.just("resume_all")),
 )
@@ -65,8 +68,18 @@ class Asking(Table):
         ids = sorted(self.oracle.jobs)
         return sorted({ids[pick % len(ids)] if ids and pick != NOBODY else 0 for pick in picks})
 
-    def requeue_some(self, tenant: UUID, picks: list[int], delay: int, queue: str | None) -> None:
-        """Let jobs start again; a key that another has taken makes it fail."""
+    def requeue_some(
+        self,
+        tenant: UUID,
+        picks: list[int],
+        delay: int,
+        queue: str | None,
+        is_operator: bool,  # noqa: FBT001 -- drawn with the others
+    ) -> None:
+        """Let jobs start again; a key that another has taken makes it fail.
+
+        Row-level security keeps who serves people to one tenant; an operator sees all of them.
+        """
         with self.step():
             ids = self.some_ids(picks)
             final = {
@@ -77,16 +90,15 @@ class Asking(Table):
                 and self.oracle.jobs[one].tenant == tenant
             }
             clashes = any(self.oracle.has_live_twin(self.oracle.jobs[one], final) for one in final)
-            web = self.world.web
+            asker = self.world.workers[0] if is_operator else self.world.web
             try:
-                with web.transaction():
-                    run(web, set_tenant(tenant))
-                    got = run(web, requeue_jobs(tenant, ids, delay=delay * HOUR, queue=queue))
+                with asker.transaction():
+                    if not is_operator:
+                        run(asker, set_tenant(tenant))
+                    got = run(asker, requeue_jobs(tenant, ids, delay=delay * HOUR, queue=queue))
             except psycopg.errors.UniqueViolation:
                 assert clashes, f"no key is taken: {ids}"
                 return
-            finally:
-                web.rollback()
             assert not clashes, f"two live jobs have one key: {ids}"
             assert got == self.oracle.requeue(ids, tenant, delay, queue)
 
@@ -137,6 +149,13 @@ class Asking(Table):
                 pauses.pause(scope, name, "a test", for_=None if for_ is None else for_ * HOUR)
             )
             self.oracle.pause(scope, name, for_)
+
+    def pause_again(self, pick: int, for_: int | None) -> None:
+        """Pause what is paused, for longer or shorter."""
+        standing = [place for place in sorted(self.oracle.pauses) if self.oracle.is_paused(*place)]
+        if standing:
+            scope, name = standing[pick % len(standing)]
+            self.pause((Scope(scope), name), for_)
 
     def resume(self, what: tuple[Scope, str]) -> None:
         """Let it go on."""

@@ -14,6 +14,9 @@ from faults.model.world import HOUR, KINDS, TENANTS
 from relevo import Enqueued, JobKind, KeyMode, Options, Relevo, set_tenant
 from relevo.db.drivers import run
 
+EXPIRIES = (1, 1, 3, 24 * 40)
+"""Hours that keys last: the longest of them longer than any row is kept otherwise."""
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -44,9 +47,23 @@ def asked(draw: Any, *, is_keyed: bool = True) -> Asked:
         draw(st.sampled_from([0, 0, 1])) if is_keyed else 0,
         key,
         mode,
-        draw(st.sampled_from([None, 1, 3])) if expires else None,
+        draw(st.sampled_from([None, *EXPIRIES])) if expires else None,
         draw(st.sampled_from([None, "l", "k"])) if kind in ("plain", "laned", "ordered") else None,
         draw(st.sampled_from([None, "m", "m"])),
+    )
+
+
+def like(job: ModelJob, key_for: int | None) -> Asked:
+    """Answer an enqueue for the key that a job has."""
+    held = {
+        KeyMode.WAITING: job.waiting_key,
+        KeyMode.LIVE: job.live_key,
+        KeyMode.ALWAYS: job.key,
+    }
+    mode = next(mode for mode, key in held.items() if key is not None)
+    expires = mode is KeyMode.ALWAYS
+    return Asked(
+        job.kind, job.tenant, key=held[mode], mode=mode, key_for=key_for if expires else None
     )
 
 

@@ -55,6 +55,11 @@ class ModelJob:
         return self.state not in FINAL
 
     @property
+    def has_key(self) -> bool:
+        """Whether it has a key of any sort."""
+        return any(key is not None for key in (self.waiting_key, self.live_key, self.key))
+
+    @property
     def own_lane(self) -> UUID:
         """Where it queues up under a limit of its kind."""
         return lane_of(self.kind, self.lane_key)

@@ -14,7 +14,7 @@ from hypothesis.stateful import initialize, rule, run_state_machine_as_test
 from faults.campaigns.ground import a_server
 from faults.measured import Measured
 from faults.model.asking import DECLARED, Asking
-from faults.model.enqueueing import Asked, asked
+from faults.model.enqueueing import EXPIRIES, Asked, asked, like
 from faults.model.slot import SERVED
 from faults.model.working import Working
 from faults.model.world import World, a_world
@@ -46,6 +46,16 @@ class Machine(Working, Asking):
         """One job, or as many as have been asked for, in a transaction that ends so or so."""
         with self.step():
             self.asks.one(self.world.web, what, end)
+
+    @rule(pick=st.integers(0, 63), key_for=st.sampled_from(EXPIRIES))
+    def enqueue_again(self, pick: int, key_for: int) -> None:
+        """One for a key that a job has: those that expire first come first."""
+        keyed = [job for job in self.oracle.jobs.values() if job.has_key]
+        keyed.sort(key=lambda job: (job.key_expires is None, job.key_expires or 0, job.id))
+        if keyed:
+            with self.step():
+                what = like(keyed[pick % len(keyed)], key_for)
+                self.asks.one(self.world.web, what, "commit")
 
     @rule(what=st.lists(asked(), min_size=2, max_size=4), is_kept=st.booleans())
     def enqueue_together(self, what: list[Asked], *, is_kept: bool) -> None:
