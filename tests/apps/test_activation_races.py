@@ -96,7 +96,7 @@ def activate(connection, cycle):
     ],
 )
 def test_who_waits_for_an_activation_is_refused_when_it_commits(database, add, error):
-    """F-114. Mechanism: FOR SHARE in each statement on a draft; by hand, the trigger."""
+    """F-114. Mechanism: the lock that each change of a draft takes first; by hand, the trigger."""
     with (
         as_role(database) as first,
         as_role(database, "relevo_web") as second,

@@ -47,6 +47,7 @@ people = st.one_of(
     st.tuples(st.just("requeue_one"), tenants, number),
     st.tuples(st.just("cancel"), number),
     st.tuples(st.just("pause"), paused, lengths),
+    st.tuples(st.just("pause_waiting"), number, lengths),
     st.tuples(st.just("pause_again"), number, lengths),
     st.tuples(st.just("resume"), paused),
     st.tuples(st.just("resume_all")),
@@ -149,6 +150,13 @@ class Asking(Table):
                 pauses.pause(scope, name, "a test", for_=None if for_ is None else for_ * HOUR)
             )
             self.oracle.pause(scope, name, for_)
+
+    def pause_waiting(self, pick: int, for_: int | None) -> None:
+        """Pause the kind of a job that waits."""
+        waiting = [job for job in self.oracle.jobs.values() if job.state == "available"]
+        if waiting:
+            kind = sorted(waiting, key=lambda job: job.id)[pick % len(waiting)].kind
+            self.pause((Scope.KIND, kind), for_)
 
     def pause_again(self, pick: int, for_: int | None) -> None:
         """Pause what is paused, for longer or shorter."""

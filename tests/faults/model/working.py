@@ -111,8 +111,10 @@ class Working(Table):
 
     def holding(self, worker: int) -> Slot | None:
         """Answer the first worker from this one on that was ever given something."""
-        around = [*self.slots[worker:], *self.slots[:worker]]
-        return next((slot for slot in around if slot.held), None)
+        return next((slot for slot in self._around(worker) if slot.held), None)
+
+    def _around(self, worker: int) -> list[Slot]:
+        return [*self.slots[worker:], *self.slots[:worker]]
 
     @rule(worker=workers, picks=st.lists(st.tuples(number, words), min_size=1, max_size=4))
     def settle(self, worker: int, picks: list[tuple[int, str]]) -> None:
@@ -189,8 +191,11 @@ class Working(Table):
             mine.exists = False
 
     def crash(self, worker: int) -> None:
-        """End a session and rescue what it held, at once."""
-        self.end_session(worker, "close")
+        """End a session, first one with jobs that were asked to stop, and rescue what it held."""
+        asked = {job.worker for job in self.oracle.jobs.values() if job.asked}
+        around = self._around(worker)
+        slot = next((slot for slot in around if slot.session in asked), around[0])
+        self.end_session(self.slots.index(slot), "close")
         self.rescue()
 
     def _kill(self, slot: Slot, mine: Session) -> None:

@@ -1,7 +1,8 @@
 """Prepare a cycle: create it, choose who takes part, and who evaluates whom.
 
-Each change locks the cycle against a concurrent activation and is refused unless the
-cycle is a draft under that lock. On roll-back nothing of it remains.
+Each change waits for whoever changes the same draft or activates it, and is refused unless
+the cycle is a draft then: its statement sees what the other one has committed, so nobody is
+evaluated who has just been taken out. On roll-back nothing of it remains.
 """
 
 from collections.abc import Sequence
@@ -114,6 +115,7 @@ def add_participants(
         CycleNotFound: The tenant has no such cycle.
         CycleNotDraft: The cycle is no draft, or an activation came first.
     """
+    yield from cycle_rows.hold_cycle(tenant_id, cycle_id)
     if external_ids is None:
         outcome = yield from set_wise(draft_rows.add_everyone(tenant_id, cycle_id, actor))
     else:
@@ -152,6 +154,7 @@ def remove_participants(
         CycleNotFound: The tenant has no such cycle.
         CycleNotDraft: The cycle is no draft, or an activation came first.
     """
+    yield from cycle_rows.hold_cycle(tenant_id, cycle_id)
     outcome = yield from set_wise(draft_rows.remove_participants(tenant_id, cycle_id, external_ids))
     yield from require_draft(tenant_id, cycle_id, outcome)
     removed = Removed(**outcome.counts)
@@ -172,6 +175,7 @@ def generate_evaluations(tenant_id: UUID, cycle_id: UUID, *, actor: str) -> Oper
         CycleNotFound: The tenant has no such cycle.
         CycleNotDraft: The cycle is no draft, or an activation came first.
     """
+    yield from cycle_rows.hold_cycle(tenant_id, cycle_id)
     outcome = yield from set_wise(draft_rows.generate_evaluations(tenant_id, cycle_id))
     yield from require_draft(tenant_id, cycle_id, outcome)
     totals = yield from draft_rows.count_relations(tenant_id, cycle_id)
@@ -203,6 +207,7 @@ def add_peers(
         raise PeersNotInRules(name=cycle.name, rules=", ".join(cycle.rules))
     references = sorted({reference for pair in pairs for reference in pair})
     people = yield from set_wise(people_rows.resolve_people(tenant_id, references))
+    yield from cycle_rows.hold_cycle(tenant_id, cycle_id)
     known = [(people[one], people[two]) for one, two in pairs if one in people and two in people]
     outcome = yield from set_wise(draft_rows.add_peers(tenant_id, cycle_id, known))
     yield from require_draft(tenant_id, cycle_id, outcome)

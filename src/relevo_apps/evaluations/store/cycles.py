@@ -60,6 +60,12 @@ def lock_cycle(tenant_id: UUID, cycle_id: UUID) -> Operation[tuple[Cycle, str] |
     return (as_cycle(rows[0]), rows[0][9]) if rows else None
 
 
+def hold_cycle(tenant_id: UUID, cycle_id: UUID) -> Operation[None]:
+    """Keep others from changing what the draft consists of until the transaction ends."""
+    params = {"tenant_id": tenant_id, "cycle_id": cycle_id}
+    yield Call(SQL["hold_cycle"], params, needs_transaction=True)
+
+
 def activate_cycle(
     tenant_id: UUID, cycle_id: UUID, actor: str, hold: timedelta
 ) -> Operation[Cycle]:

@@ -35,6 +35,14 @@ WHERE tenant_id = %(tenant_id)s::uuid
   AND id = %(cycle_id)s::uuid
 FOR UPDATE;
 
+-- name: hold_cycle
+-- Lets one transaction at a time change what a draft consists of; readers and foreign keys go on.
+SELECT
+FROM evaluations.cycles
+WHERE tenant_id = %(tenant_id)s::uuid
+  AND id = %(cycle_id)s::uuid
+FOR NO KEY UPDATE;
+
 -- name: activate_cycle
 -- The draft that `lock_cycle` holds becomes active and holds its messages back for a while.
 UPDATE evaluations.cycles
