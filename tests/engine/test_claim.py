@@ -285,3 +285,17 @@ def test_the_largest_count_stops_no_claim(connection: psycopg.Connection, action
     assert [job.id for job in claimed] == [full, ordinary]
     assert job_row(connection, full)["state"] == "available"
     assert job_row(connection, full)["excused"] == most
+
+
+def test_the_largest_count_stops_no_claim_of_a_lane_that_is_known(
+    connection: psycopg.Connection,
+) -> None:
+    """The same where the worker goes back to a lane: another statement takes the jobs."""
+    worker, most, ring = a_worker(connection), 2**31 - 1, Ring()
+    first = a_job(connection)
+    full = a_job(connection, attempt=most, excused=most, losses=most)
+
+    found = [claim_some(connection, worker, 1, ring=ring) for _ in range(2)]
+
+    assert [job.id for jobs in found for job in jobs] == [first, full]
+    assert found[1][0].attempt == most

@@ -76,7 +76,6 @@ UNPACKED = {
     ("relevo/store/limits.sql", "find_limit"): [int, int, float, str],
     ("relevo/store/limits.sql", "insert_limit"): [int],
     ("relevo/store/limits.sql", "list_declared"): [str, str, str],
-    ("relevo/store/limits.sql", "list_served_queues"): [str],
     ("relevo/store/limits.sql", "prune_permits"): [int],
     ("relevo/store/jobs/enqueue.sql", "insert_job"): [int, bool],
     ("relevo/store/jobs/enqueue.sql", "insert_jobs"): [int, int],

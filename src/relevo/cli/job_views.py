@@ -15,7 +15,7 @@ def standing(job: Job) -> str:
     """Answer the word that people see: an available job may be waiting for its time."""
     if job.state is not JobState.AVAILABLE:
         return job.state.value
-    if job.attempt > 0:
+    if _starts(job) > 0:
         return RETRYING
     return SCHEDULED if job.available_at > datetime.now(UTC) else job.state.value
 

@@ -127,6 +127,8 @@ def remove(shell: Shell, /, *, scope: str, name: str, starts: bool) -> None:
         target = _target(connection, what, name)
         with connection.transaction():
             removed = perform(connection, engine.remove_limit(what, target, of_starts=starts))
+        if removed:
+            perform(connection, tell_workers(what, target))
     if shell.out.as_json:
         shell.out.json({"removed": removed})
         return

@@ -10,12 +10,12 @@ from datetime import timedelta
 from typing import Final
 
 from relevo.db.operation import Operation
+from relevo.engine.scopes import tell_workers
 from relevo.model.errors import InvalidOption
 from relevo.model.kind import Kind
 from relevo.model.limit import Measure, check_limit
 from relevo.model.scope import Scope
 from relevo.store import limits
-from relevo.store.jobs import enqueue as enqueue_rows
 from relevo.store.limits import LimitRow, Place
 
 __all__ = [
@@ -75,7 +75,7 @@ def set_limit(
     measure = Measure.RUNNING if within is None else Measure.STARTS
     yield from limits.lock_limits()
     yield from _set((scope, name, measure), (most, seconds), actor)
-    yield from _tell_workers()
+    yield from tell_workers(scope, name)
 
 
 def remove_limit(scope: Scope, name: str, *, of_starts: bool = False) -> Operation[bool]:
@@ -94,7 +94,7 @@ def remove_limit(scope: Scope, name: str, *, of_starts: bool = False) -> Operati
         yield from _hand_over(name, measure)
     removed = yield from limits.delete_limit((scope, name, measure))
     if removed:
-        yield from _tell_workers()
+        yield from tell_workers(scope, name)
     return removed
 
 
@@ -123,7 +123,8 @@ def declare_limits(kinds: Sequence[Kind]) -> Operation[bool]:
         yield from limits.delete_limit(place)
     for place in changed:
         yield from _set(place, wanted[place], None)
-    yield from _tell_workers()
+    for kind in sorted({name for _, name, _ in [*gone, *changed]}):
+        yield from tell_workers(Scope.KIND, kind)
     return True
 
 
@@ -158,9 +159,3 @@ def _set(place: Place, allowance: Allowance, actor: str | None) -> Operation[Non
         return
     limit_id = yield from limits.insert_limit(place, *allowance, actor)
     yield from limits.count_running(limit_id)
-
-
-def _tell_workers() -> Operation[None]:
-    queues = yield from limits.list_served_queues()
-    for queue in queues:
-        yield from enqueue_rows.wake_workers(queue)

@@ -56,7 +56,7 @@ class QueueLook:
         queue: The queue.
         due: How many jobs could start now.
         later: How many wait for their time.
-        retrying: How many of those that wait have failed before.
+        retrying: Of how many of those that wait a start has counted.
         running: How many run.
         oldest: For how many seconds the first has been due; None where none is.
         starts: How many start in a second.

@@ -24,11 +24,19 @@ from relevo.model.pace import LOOK_EVERY, LOOK_SOON, SWEEP_EVERY, Pace, RareLook
 PRIORITIES: Final = (0, 1, 2, 3)
 
 LANES_A_ROUND: Final = 32
-DRY_LANES: Final = 16
+"""Over so many lanes goes a round."""
+
 LIMITED_LANES: Final = 128
+"""Over so many under limits, where many lanes are known and few may give at a time."""
+
 DRY_TURNS: Final = 32
+"""So many of those are at least lanes that gave nothing the last time."""
+
+DRY_LANES: Final = 16
+"""So many lanes that gave nothing are remembered."""
+
 KEPT_LANES: Final = 1024
-"""Under limits many lanes are known and few may give at a time, so more are looked at."""
+"""So many under limits, where a lane gives again as soon as a permit is free."""
 
 KNOWN_LANES: Final = 64
 """A walk meets so many lanes without a look at what they hold."""

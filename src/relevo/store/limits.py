@@ -117,12 +117,6 @@ def list_declared(kinds: Sequence[str]) -> Operation[set[Place]]:
     return {(Scope(scope), name, Measure(measure)) for scope, name, measure in rows}
 
 
-def list_served_queues() -> Operation[list[str]]:
-    """Answer the queues that live workers serve."""
-    rows = yield Call(STATEMENTS["list_served_queues"])
-    return [row[0] for row in rows]
-
-
 def prune_permits(limit: int) -> Operation[int]:
     """Remove at most `limit` permits that nobody has; answer how many."""
     rows = yield Call(STATEMENTS["prune_permits"], {"limit": limit})

@@ -215,14 +215,6 @@ WHERE l.scope IN ('kind', 'lane')
   AND l.name = ANY (%(kinds)s::text[])
   AND l.actor IS NULL;
 
--- name: list_served_queues
--- The queues that live workers serve.
-SELECT DISTINCT q.queue
-FROM relevo.workers AS w
-CROSS JOIN unnest(w.queues) AS q (queue)
-WHERE w.expires_at > clock_timestamp()
-ORDER BY q.queue;
-
 -- name: prune_permits
 -- Removes permits that nobody has and nobody asked for lately, so that lanes that come once do
 -- not stay for ever.

@@ -27,7 +27,7 @@ class LiveRow:
         worker: The session that runs them; None for jobs that wait.
         due: How many could start now.
         later: How many wait for their time.
-        retrying: How many of those that wait have failed before.
+        retrying: Of how many of those that wait a start has counted.
         running: How many run.
         started: How many started within the window.
         oldest: For how many seconds the first has been due; None where none is.

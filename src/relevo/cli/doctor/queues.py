@@ -5,9 +5,11 @@ from typing import Final
 from relevo.api import perform
 from relevo.cli.doctor.finding import Check, Finding, Patient, fail, ok, warn
 from relevo.cli.language import gettext as _
-from relevo.cli.waiting import list_pauses, list_waiting
+from relevo.cli.scopes import read_slugs, say_thing, shown_name
+from relevo.cli.waiting import list_pauses, list_waiting, say_pause
 from relevo.db.dsn import WORKER_ROLE
 from relevo.engine.jobs import inspect
+from relevo.engine.pauses import list_pauses as pauses_of_all
 
 LONG: Final = 60.0
 """After so many seconds somebody should have begun a due job."""
@@ -15,14 +17,24 @@ LONG: Final = 60.0
 
 def _pauses(patient: Patient) -> Finding:
     with patient.database.connect(WORKER_ROLE) as connection:
-        pauses = perform(connection, list_pauses())
-    if pauses:
-        listed = ", ".join(f"{queue} {pause.said}" for queue, pause in sorted(pauses.items()))
-        return warn(
-            _("queues that rest: %(queues)s") % {"queues": listed},
-            _("mend the cause; each goes on by itself at its time"),
-        )
-    return ok(_("no queue is paused"))
+        pauses = perform(connection, pauses_of_all())
+        slugs = read_slugs(connection, [pause.scope for pause in pauses])
+    if not pauses:
+        return ok(_("nothing is paused"))
+    named = [(pause, shown_name(pause.scope, pause.name, slugs)) for pause in pauses]
+    listed = ", ".join(
+        f"{say_thing(pause.scope, name)} {say_pause(pause.paused_until, pause.reason)}"
+        for pause, name in named
+    )
+    held = [
+        f"`relevo resume {pause.scope.value} {name}`"
+        for pause, name in named
+        if pause.paused_until is None
+    ]
+    fix = _("mend the cause; each goes on by itself at its time")
+    if held:
+        fix = _("mend the cause, then let it go on: %(commands)s") % {"commands": ", ".join(held)}
+    return warn(_("paused: %(names)s") % {"names": listed}, fix)
 
 
 def _due_jobs(patient: Patient) -> Finding:

@@ -243,7 +243,7 @@ me AS MATERIALIZED (
 )
 UPDATE relevo.jobs AS j
 SET state = 'running',
-    attempt = j.attempt + 1,
+    attempt = least(j.attempt, 2147483646) + 1,
     worker = %(worker)s::bigint,
     started_at = clock_timestamp(),
     waiting_key = NULL

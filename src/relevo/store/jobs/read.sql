@@ -31,7 +31,7 @@ WHERE j.tenant_id = %(tenant_id)s::uuid
   AND (%(kind)s::text IS NULL OR j.kind = %(kind)s::text)
   AND (%(aggregate_id)s::text IS NULL OR j.aggregate_id = %(aggregate_id)s::text)
   AND (%(state)s::text IS NULL OR j.state = %(state)s::text)
-  AND (%(retrying)s::boolean IS NULL OR (j.state = 'available' AND j.attempt > 0) = %(retrying)s::boolean)
+  AND (%(retrying)s::boolean IS NULL OR (j.state = 'available' AND j.attempt > j.excused) = %(retrying)s::boolean)
 ORDER BY j.id DESC
 LIMIT %(limit)s::integer;
 
@@ -69,7 +69,7 @@ WHERE j.tenant_id = %(tenant_id)s::uuid
 -- How many jobs of a tenant stand where, by queue.
 SELECT
     j.queue,
-    CASE WHEN j.state = 'available' AND j.attempt > 0 THEN 'retrying' ELSE j.state END AS state,
+    CASE WHEN j.state = 'available' AND j.attempt > j.excused THEN 'retrying' ELSE j.state END AS state,
     count(*) AS jobs
 FROM relevo.jobs AS j
 WHERE j.tenant_id = %(tenant_id)s::uuid
