@@ -18,6 +18,7 @@ from factories import (
     value,
 )
 from limiting import ENGINES_LEVEL
+from relevo import Relevo
 from relevo.db.drivers import NotInTransaction, run
 from relevo.engine.jobs.rescue import (
     end_expired_sessions,
@@ -26,6 +27,8 @@ from relevo.engine.jobs.rescue import (
     rescue_lost_jobs,
 )
 from relevo.engine.jobs.session import close_session, hand_back_unknown, renew
+from relevo.engine.limits import declare_limits
+from relevo.model.ids import NO_LANE
 from relevo.model.settlement import Action
 from workers import query
 
@@ -374,6 +377,25 @@ def test_due_jobs_that_no_live_worker_of_the_queue_serves_are_put_off_uncharged(
     ).fetchall()
     assert {kind for kind, _, _ in put_off} == set(postponed)
     assert {(attempt, wait) for _, attempt, wait in put_off} == {(0, timedelta(seconds=30))}
+
+
+@pytest.mark.parametrize("is_at_home", [True, False], ids=["in its lane", "without one, by SQL"])
+def test_jobs_in_order_keep_their_times_while_nobody_serves_them(
+    connection: psycopg.Connection,
+    *,
+    is_at_home: bool,
+) -> None:
+    """Red when they are put off: those that are enqueued meanwhile would run before them."""
+    app = Relevo()
+    app.job("ledger.post", queue=QUEUE, ordered=True)(lambda _ctx: None)
+    (kind,) = app.registry.kinds()
+    a_worker(connection, kinds=("served",))
+    run(connection, declare_limits([kind]))
+    lane = kind.lane("account 7") if is_at_home else NO_LANE
+    for _ in range(3):
+        a_job(connection, kind=kind.name, lane=lane, lane_key="account 7")
+
+    assert run(connection, postpone_unserved(QUEUE)) == {}
 
 
 def test_a_queue_that_nobody_serves_at_all_is_left_as_it_is(connection: psycopg.Connection) -> None:

@@ -277,6 +277,8 @@ class Oracle:
             if job.queue == queue
             and job.state == "available"
             and job.due <= self.hour
+            and job.lane == NO_LANE
+            and ("lane", job.kind, "order") not in self.gates.limits
             and serving
             and not any(job.kind in s.kinds for s in serving)
         ]

@@ -115,7 +115,8 @@ SELECT
 FROM lost AS l;
 
 -- name: postpone_unserved_jobs
--- Puts off due jobs at the head of a queue whose kind no live worker of that queue serves.
+-- Puts off due jobs at the head of a queue whose kind no live worker of that queue serves. Those in
+-- a lane of their own stay: there they are in nobody's way, and their times are their order.
 WITH RECURSIVE serving AS MATERIALIZED (
     SELECT w.kinds
     FROM relevo.workers AS w
@@ -124,37 +125,27 @@ WITH RECURSIVE serving AS MATERIALIZED (
 ),
 walk AS (
     (
-        SELECT
-            j.tenant_id,
-            j.lane
+        SELECT j.tenant_id
         FROM relevo.jobs AS j
         WHERE j.queue = %(queue)s::text
           AND j.live
-        ORDER BY
-            j.tenant_id,
-            j.lane
+        ORDER BY j.tenant_id
         LIMIT 1
     )
     UNION ALL
-    SELECT
-        n.tenant_id,
-        n.lane
+    SELECT n.tenant_id
     FROM walk
     CROSS JOIN LATERAL (
-        SELECT
-            j.tenant_id,
-            j.lane
+        SELECT j.tenant_id
         FROM relevo.jobs AS j
         WHERE j.queue = %(queue)s::text
           AND j.live
-          AND (j.tenant_id, j.lane) > (walk.tenant_id, walk.lane)
-        ORDER BY
-            j.tenant_id,
-            j.lane
+          AND j.tenant_id > walk.tenant_id
+        ORDER BY j.tenant_id
         LIMIT 1
     ) AS n
 ),
--- Lane by lane and priority by priority, so that what is due later is never read.
+-- Priority by priority, so that what is due later is never read.
 head AS MATERIALIZED (
     SELECT due.*
     FROM walk
@@ -166,7 +157,7 @@ head AS MATERIALIZED (
         FROM relevo.jobs AS j
         WHERE j.queue = %(queue)s::text
           AND j.tenant_id = walk.tenant_id
-          AND j.lane = walk.lane
+          AND j.lane = '00000000-0000-0000-0000-000000000000'
           AND j.priority = p.priority
           AND j.live
           AND j.available_at <= now()
@@ -192,6 +183,13 @@ postponed AS (
                   SELECT
                   FROM serving AS s
                   WHERE head.kind = ANY (s.kinds)
+              )
+              AND NOT EXISTS (
+                  SELECT
+                  FROM relevo.limits AS l
+                  WHERE l.scope = 'lane'
+                    AND l.name = head.kind
+                    AND l.measure = 'order'
               )
         )
     )
