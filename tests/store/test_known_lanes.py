@@ -13,8 +13,8 @@ from relevo import DEFAULT_TENANT
 from relevo.db.drivers import run
 from relevo.model.ids import NO_LANE
 from relevo.model.ring import Lane, Ring
-from relevo.store.jobs.claim import STATEMENTS, VISITS, claim_jobs
-from relevo.store.jobs.limited import find_lanes
+from relevo.store.jobs.claim import claim_jobs
+from relevo.store.jobs.walk import STATEMENTS, VISITS, find_lanes
 
 LAST = UUID(int=2**128 - 1)
 LANES = [(DEFAULT_TENANT, UUID(int=n)) for n in range(6)]

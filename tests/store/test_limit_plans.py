@@ -22,8 +22,9 @@ from relevo.model.ids import NO_LANE, lane_of
 from relevo.model.ring import Ring
 from relevo.model.scope import Scope
 from relevo.model.settlement import Action
-from relevo.store.jobs.claim import STATEMENTS as CLAIM
+from relevo.store.jobs.lanes import STATEMENTS as MOVES
 from relevo.store.jobs.limited import STATEMENTS as LIMITED
+from relevo.store.jobs.walk import STATEMENTS as WALKS
 from relevo.store.limits import STATEMENTS as LIMITS
 
 pytestmark = pytest.mark.core
@@ -64,15 +65,15 @@ WALK: dict[str, Any] = {
 }
 CASES: dict[str, tuple[Any, dict[str, Any]]] = {
     "claim_limited": (LIMITED["claim_limited"], ROUND),
-    "find_lanes": (LIMITED["find_lanes"], WALK),
+    "find_lanes": (WALKS["find_lanes"], WALK),
     "find_due_queues": (
-        CLAIM["find_due_queues"],
+        WALKS["find_due_queues"],
         {"queues": [QUEUE, "side"], "kinds": [KIND, OTHER]},
     ),
     "look_at_limits": (LIMITS["look_at_limits"], {"queue": QUEUE, "kinds": [KIND, OTHER]}),
     "prune_permits": (LIMITS["prune_permits"], {"limit": 1000}),
     "move_to_lanes": (
-        LIMITED["move_to_lanes"],
+        MOVES["move_to_lanes"],
         {"queue": QUEUE, "tenant_ids": [DEFAULT_TENANT], "limit": 1000, "share": 100},
     ),
 }

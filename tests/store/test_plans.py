@@ -13,13 +13,14 @@ from plans import Prepared, as_engine, nodes, scans
 from factories import KIND, QUEUE, a_worker, some_jobs
 from relevo import DEFAULT_TENANT
 from relevo.store.archive import STATEMENTS as ARCHIVE
-from relevo.store.jobs import again, claim, enqueue, prune, read, recover, settle
+from relevo.store.jobs import again, claim, enqueue, prune, read, recover, settle, walk
 from relevo.store.workers import STATEMENTS as WORKERS
 
 pytestmark = pytest.mark.core
 
 JOBS = {
     **claim.STATEMENTS,
+    **walk.STATEMENTS,
     **settle.STATEMENTS,
     **prune.STATEMENTS,
     **recover.STATEMENTS,

@@ -1,5 +1,6 @@
 """Every statement that ships fits the migrated schema and answers what the code reads."""
 
+import re
 import types
 import typing
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import pytest
 from relevo.db.statements import Statement, parse_statements
 from relevo.model.job import Attempt, ClaimedJob, Job
 from relevo.store.archive import Month, Setting
+from relevo.store.jobs import claim, limited
 from relevo.store.jobs.read import Waiting
 from relevo.store.limits import LimitRow
 from relevo.store.pauses import Pause
@@ -68,10 +70,10 @@ READ_AS = {
 # Statements whose rows are taken apart by hand: the types of the columns that the code unpacks.
 UNPACKED = {
     ("relevo/store/limits.sql", "read_isolation"): [str],
-    ("relevo/store/jobs/claim.sql", "find_due_queues"): [str],
-    ("relevo/store/jobs/claim.sql", "skip_lanes"): [UUID, UUID],
-    ("relevo/store/jobs/limited.sql", "find_lanes"): [UUID, UUID, str, int, datetime, int],
-    ("relevo/store/jobs/limited.sql", "move_to_lanes"): [int],
+    ("relevo/store/jobs/walk.sql", "find_due_queues"): [str],
+    ("relevo/store/jobs/walk.sql", "skip_lanes"): [UUID, UUID],
+    ("relevo/store/jobs/walk.sql", "find_lanes"): [UUID, UUID, str, int, datetime, int],
+    ("relevo/store/jobs/lanes.sql", "move_to_lanes"): [int],
     ("relevo/store/limits.sql", "look_at_limits"): [bool, float],
     ("relevo/store/limits.sql", "find_limit"): [int, int, float, str],
     ("relevo/store/limits.sql", "insert_limit"): [int],
@@ -231,3 +233,19 @@ def test_no_statement_of_the_store_that_answers_several_columns_is_left_out(
             connection.execute("DEALLOCATE s")
 
     assert several <= READ_AS.keys() | UNPACKED.keys() | {ARCHIVED}
+
+
+def test_every_claim_writes_and_answers_the_same() -> None:
+    """Three statements take jobs; what is written twice drifts apart unseen."""
+    said = {
+        statement.name: re.findall(
+            r"UPDATE relevo\.jobs AS j\nSET (state = 'running'.*?)WHERE.*RETURNING(.*?)\Z",
+            # Under limits a start and its permits have one time.
+            statement.sql.replace("(SELECT moment.at FROM moment),\n", "clock_timestamp(),\n"),
+            re.DOTALL,
+        )
+        for module in (claim, limited)
+        for statement in module.STATEMENTS.values()
+    }
+    assert said.keys() == {"claim_jobs", "claim_lanes", "claim_limited"}
+    assert len({str(parts) for parts in said.values()}) == 1, said

@@ -5,7 +5,9 @@ from faults.mutants.mutant import Edit, Mutant
 CLAIM = "relevo/store/jobs/claim.sql"
 LIMITED = "relevo/store/jobs/limited.sql"
 
-COUNTED = """    attempt = least(j.attempt, 2147483646) + 1,
+# The comment is that of the sweep; the round says the same without it.
+COUNTED = """    -- Whatever somebody wrote into a count: one row must not make the statement overflow.
+    attempt = least(j.attempt, 2147483646) + 1,
     worker = %(worker)s::bigint,
     started_at = clock_timestamp(),
 """

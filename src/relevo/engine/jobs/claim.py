@@ -15,11 +15,13 @@ from relevo.model.ids import NO_LANE
 from relevo.model.job import ClaimedJob
 from relevo.model.ring import LIMITED_LANES, Lane, Ring
 from relevo.store.jobs import claim as claim_rows
+from relevo.store.jobs import lanes as lane_rows
 from relevo.store.jobs import limited as limited_rows
+from relevo.store.jobs import walk as walk_rows
 
 MOVED_AT_ONCE: Final = 1000
 
-find_due_queues = claim_rows.find_due_queues
+find_due_queues = walk_rows.find_due_queues
 
 
 def claim(
@@ -96,7 +98,7 @@ def _walk(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[None]:
     begun_at = time.monotonic()
     if not (tenants and ring.is_move_due(begun_at)):
         return
-    moved = yield from limited_rows.move_to_lanes(queue, tenants, MOVED_AT_ONCE)
+    moved = yield from lane_rows.move_to_lanes(queue, tenants, MOVED_AT_ONCE)
     now = time.monotonic()
     ring.end_move(now, now - begun_at, moved)
     if moved and not ring.is_walking:
@@ -108,7 +110,7 @@ def _step(queue: str, kinds: Sequence[str], ring: Ring) -> Operation[list[UUID]]
     """Make a step of the walk; answer whose jobs without a lane of their kind are due."""
     begun_at = time.monotonic()
     after, known = ring.cursor, ring.known_lanes()
-    lanes = yield from limited_rows.find_lanes(
+    lanes = yield from walk_rows.find_lanes(
         queue,
         kinds,
         after=after,
@@ -164,6 +166,6 @@ def _find_stop(queue: str, after: Lane, known: Sequence[Lane], ring: Ring) -> Op
     """Say where a short step stopped: at the last lane, or where it had met enough of them."""
     if ring.asks_where():
         begun_at = time.monotonic()
-        ring.end_skip((yield from claim_rows.skip_lanes(queue, after, known)))
+        ring.end_skip((yield from walk_rows.skip_lanes(queue, after, known)))
         now = time.monotonic()
         ring.add_cost(now, now - begun_at)

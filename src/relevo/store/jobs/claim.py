@@ -5,18 +5,14 @@ Each function is an operation: it runs on the caller's connection and never comm
 
 from collections.abc import Sequence
 from typing import Final
-from uuid import UUID
 
 from relevo.db.operation import Call, Operation, Rows
 from relevo.db.statements import load_statements
 from relevo.model.job import ClaimedJob
 from relevo.model.ring import Lane, Round
+from relevo.store.jobs.walk import walk_params
 
 PRIORITY_COUNT: Final = 4
-VISITS: Final = 2000
-"""A step of a walk meets at most so many lanes, so that none takes long, however many there are."""
-
-_LAST: Final = UUID(int=2**128 - 1)
 
 STATEMENTS: Final = load_statements("relevo.store.jobs", "claim.sql")
 
@@ -64,31 +60,6 @@ def claim_lanes(
     }
     rows = yield Call(STATEMENTS["claim_lanes"], params)
     return in_order(rows)
-
-
-def find_due_queues(queues: Sequence[str], kinds: Sequence[str]) -> Operation[list[str]]:
-    """Answer the queues in which something is due that nobody holds."""
-    params = {"queues": list(queues), "kinds": list(kinds)}
-    rows = yield Call(STATEMENTS["find_due_queues"], params)
-    return [row[0] for row in rows]
-
-
-def skip_lanes(queue: str, after: Lane, known: Sequence[Lane] = ()) -> Operation[Lane | None]:
-    """Answer where a step from this lane on stops; None where it meets the last lane before."""
-    params = {"queue": queue, **walk_params(after, known)}
-    rows = yield Call(STATEMENTS["skip_lanes"], params)
-    return (rows[0][0], rows[0][1]) if rows else None
-
-
-def walk_params(after: Lane, known: Sequence[Lane]) -> dict[str, object]:
-    """Answer the parameters of a walk: known lanes in order, behind them one that nobody has."""
-    return {
-        "after_tenant": after[0],
-        "after_lane": after[1],
-        "known_tenants": [*(tenant_id for tenant_id, _ in known), _LAST],
-        "known_lanes": [*(lane for _, lane in known), _LAST],
-        "visits": VISITS,
-    }
 
 
 def in_order(rows: Rows) -> list[ClaimedJob]:
