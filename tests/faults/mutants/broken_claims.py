@@ -6,7 +6,7 @@ CLAIM = "relevo/store/jobs/claim.sql"
 LIMITED = "relevo/store/jobs/limited.sql"
 
 # The comment is that of the sweep; the round says the same without it.
-COUNTED = """    -- Whatever somebody wrote into a count: one row must not make the statement overflow.
+COUNTED = """    -- Whatever somebody wrote into a count: one row must not stop the statement.
     attempt = least(j.attempt, 2147483646) + 1,
     worker = %(worker)s::bigint,
     started_at = clock_timestamp(),

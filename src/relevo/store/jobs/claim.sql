@@ -131,7 +131,7 @@ me AS MATERIALIZED (
 )
 UPDATE relevo.jobs AS j
 SET state = 'running',
-    -- Whatever somebody wrote into a count: one row must not make the statement overflow.
+    -- Whatever somebody wrote into a count: one row must not stop the statement.
     attempt = least(j.attempt, 2147483646) + 1,
     worker = %(worker)s::bigint,
     started_at = clock_timestamp(),
