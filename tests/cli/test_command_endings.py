@@ -21,6 +21,7 @@ from relevo.cli.exits import Exit, exit_of, register_exit, registered_exits
 from relevo.db.migrate import MigrationError
 from relevo.engine.jobs.errors import JobNotFound
 from relevo.errors import RelevoError
+from relevo.loops.settings import EXIT_HUNG
 from workers import wait_until
 
 SECRET = "s3cr3t-p4ss"  # noqa: S105 -- what no output may repeat
@@ -36,8 +37,10 @@ def test_the_exit_codes_are_those_that_scripts_rely_on() -> None:
         "CHECK_FAILED": 5,
         "BLOCKED": 6,
         "UNREACHABLE": 69,
+        "HUNG": 70,
         "INTERRUPTED": 130,
     }
+    assert Exit.HUNG == EXIT_HUNG
 
 
 def test_every_class_in_the_table_exists() -> None:

@@ -18,6 +18,7 @@ class Exit(IntEnum):
     CHECK_FAILED = 5
     BLOCKED = 6
     UNREACHABLE = 69
+    HUNG = 70
     INTERRUPTED = 130
 
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 from typing import Final, Self
 
-from relevo.loops.worker import EXIT_HUNG
+from relevo.loops.settings import EXIT_HUNG
 
 _LOG: Final = logging.getLogger("relevo.worker")
 

@@ -12,6 +12,9 @@ from relevo.model.kind import check_name, check_positive
 ENGINE_CONNECTIONS: Final = 6
 """Claim, settle, rescue, prune, listen and heartbeat; handlers' connections come on top."""
 
+EXIT_HUNG: Final = 70
+"""How a worker process ends that hung."""
+
 
 def _default_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"

@@ -29,7 +29,7 @@ from relevo.loops.heartbeat import Heartbeat
 from relevo.loops.listener import Listener
 from relevo.loops.pruner import Pruner
 from relevo.loops.rescuer import Rescuer
-from relevo.loops.settings import WorkerSettings
+from relevo.loops.settings import EXIT_HUNG, WorkerSettings
 from relevo.loops.settler import LOCK_TIMEOUT, Settler
 from relevo.loops.signals import Signal
 from relevo.loops.supervise import Pulse, supervise
@@ -43,8 +43,6 @@ CLAIM_WITHIN: Final = 3 * CLAIM_TIMEOUT
 
 SLEPT: Final = 0.5
 """A watch that looks every 0.2 s or less and finds such a gap was stopped itself."""
-
-EXIT_HUNG: Final = 70
 
 
 class Worker:

@@ -7,7 +7,7 @@ The preflight is the same operation, taken back.
 from collections.abc import Callable
 from uuid import UUID
 
-from relevo import Call, Operation, RelevoError, load_statements, requeue_jobs
+from relevo import Operation, RelevoError, requeue_jobs
 from relevo_apps.evaluations.errors import ActivationBlocked, CycleNotDraft, OneFindingBlocks
 from relevo_apps.evaluations.model.cycles import DEFAULT_DISPATCH, Cycle, CycleState, Dispatch
 from relevo_apps.evaluations.model.findings import Finding, split_findings
@@ -15,11 +15,10 @@ from relevo_apps.evaluations.model.reports import Activation, Invited, Preflight
 from relevo_apps.evaluations.service.locking import read_cycle, refuse_state, take_cycle
 from relevo_apps.evaluations.store import cycles as cycle_rows
 from relevo_apps.evaluations.store import dispatch as dispatch_rows
+from relevo_apps.evaluations.store import preflight as preflight_rows
 from relevo_apps.evaluations.store.planning import set_wise
 
 Wake = Callable[[str], Operation[object]]
-
-SQL = load_statements("relevo_apps.evaluations.store", "preflight.sql")
 
 
 def activate(
@@ -123,7 +122,7 @@ def preflight(
         CycleNotFound: The tenant has no such cycle.
     """
     cycle = yield from read_cycle(tenant_id, cycle_id)
-    yield Call(SQL["begin_preflight"], needs_transaction=True)
+    yield from preflight_rows.begin_preflight()
     activation: Activation | None = None
     refusal: RelevoError | None = None
     findings: tuple[Finding, ...] = ()
@@ -136,8 +135,7 @@ def preflight(
         findings = refused.findings if isinstance(refused, ActivationBlocked) else ()
     if not isinstance(refusal, CycleNotDraft):
         ready = yield from set_wise(dispatch_rows.list_invited(tenant_id, cycle_id))
-    yield Call(SQL["undo_preflight"])
-    yield Call(SQL["end_preflight"])
+    yield from preflight_rows.end_preflight()
     blocked, warnings = split_findings(list(findings))
     return Preflight(cycle, ready, warnings, blocked, activation, refusal)
 
