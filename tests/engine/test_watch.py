@@ -15,9 +15,9 @@ from relevo.engine.watch import (
     Look,
     QueueLook,
     look_at_ended,
-    look_at_limits,
     look_at_live,
     look_at_standing,
+    look_at_uses,
     put_together,
 )
 from relevo.model.ids import NO_LANE
@@ -30,7 +30,7 @@ def look(connection: psycopg.Connection, rows: int = 1000, window: float = 10.0)
     standing = run(connection, look_at_standing())
     live = run(connection, look_at_live(rows=rows, window=window))
     ended = run(connection, look_at_ended(rows=rows, window=window))
-    return put_together(standing, live, ended, run(connection, look_at_limits()), window)
+    return put_together(standing, live, ended, run(connection, look_at_uses()), window)
 
 
 def of_queue(seen: Look, queue: str) -> QueueLook:

@@ -24,9 +24,9 @@ from relevo.db.operation import Operation
 from relevo.engine.watch import (
     Look,
     look_at_ended,
-    look_at_limits,
     look_at_live,
     look_at_standing,
+    look_at_uses,
     put_together,
 )
 
@@ -87,7 +87,7 @@ class Watcher:
         try:
             live = _try(connection, look_at_live(rows=rows, window=window))
             ended = _try(connection, look_at_ended(rows=rows, window=window))
-            limits = _try(connection, look_at_limits())
+            limits = _try(connection, look_at_uses())
             standing = perform(connection, look_at_standing())
         except psycopg.Error:
             self._drop()

@@ -16,7 +16,7 @@ from relevo.model.kind import Kind
 from relevo.model.limit import Measure, check_limit
 from relevo.model.scope import Scope
 from relevo.store import limits
-from relevo.store.limits import LimitRow, Place
+from relevo.store.limits import LimitName, LimitRow
 
 __all__ = [
     "EACH_TENANT",
@@ -129,8 +129,8 @@ def declare_limits(kinds: Sequence[Kind]) -> Operation[bool]:
 
 
 def _differences(
-    kinds: Sequence[Kind], wanted: Mapping[Place, Allowance]
-) -> Operation[tuple[list[Place], list[Place]]]:
+    kinds: Sequence[Kind], wanted: Mapping[LimitName, Allowance]
+) -> Operation[tuple[list[LimitName], list[LimitName]]]:
     """Answer which declared limits are to go, and which are to be set."""
     present = yield from limits.list_declared([kind.name for kind in kinds])
     gone = sorted(present - wanted.keys())
@@ -142,8 +142,8 @@ def _differences(
     return gone, changed
 
 
-def _declared_by(kinds: Sequence[Kind]) -> dict[Place, Allowance]:
-    wanted: dict[Place, Allowance] = {}
+def _declared_by(kinds: Sequence[Kind]) -> dict[LimitName, Allowance]:
+    wanted: dict[LimitName, Allowance] = {}
     for kind in kinds:
         if kind.ordered:
             wanted[Scope.LANE, kind.name, Measure.ORDER] = (1, None)
@@ -152,10 +152,10 @@ def _declared_by(kinds: Sequence[Kind]) -> dict[Place, Allowance]:
     return wanted
 
 
-def _set(place: Place, allowance: Allowance, actor: str | None) -> Operation[None]:
+def _set(place: LimitName, allowance: Allowance, actor: str | None) -> Operation[None]:
     standing = yield from limits.find_limit(place)
     if standing is not None:
         yield from limits.change_limit(standing[0], *allowance, actor)
         return
     limit_id = yield from limits.insert_limit(place, *allowance, actor)
-    yield from limits.count_running(limit_id)
+    yield from limits.take_running_permits(limit_id)

@@ -26,9 +26,9 @@ __all__ = [
     "Standing",
     "UseRow",
     "look_at_ended",
-    "look_at_limits",
     "look_at_live",
     "look_at_standing",
+    "look_at_uses",
     "put_together",
 ]
 
@@ -210,7 +210,7 @@ def look_at_standing() -> Operation[Standing]:
     return Standing(looked_at, workers, pauses)
 
 
-def look_at_limits() -> Operation[list[UseRow]]:
+def look_at_uses() -> Operation[list[UseRow]]:
     """Look at the limits and at how much of each is in use."""
     limits = yield from watch.list_uses(limits=OTHERS, permits=PERMITS)
     return limits

@@ -12,7 +12,7 @@ from relevo.model.scope import Scope
 
 STATEMENTS: Final = load_statements("relevo.store", "limits.sql")
 
-Place = tuple[Scope, str, Measure]
+LimitName = tuple[Scope, str, Measure]
 """What tells one limit from the others."""
 
 
@@ -47,9 +47,9 @@ def look_at_limits(queue: str, kinds: Sequence[str]) -> Operation[tuple[bool, fl
     return rows[0][0], rows[0][1]
 
 
-def find_limit(place: Place) -> Operation[tuple[int, int, float | None, str | None] | None]:
+def find_limit(name: LimitName) -> Operation[tuple[int, int, float | None, str | None] | None]:
     """Answer id, most, seconds and actor of a limit, or None."""
-    rows = yield Call(STATEMENTS["find_limit"], _names(place))
+    rows = yield Call(STATEMENTS["find_limit"], _names(name))
     return tuple(rows[0]) if rows else None
 
 
@@ -70,10 +70,10 @@ def lock_limits() -> Operation[None]:
 
 
 def insert_limit(
-    place: Place, most: int, seconds: float | None, actor: str | None
+    name: LimitName, most: int, seconds: float | None, actor: str | None
 ) -> Operation[int]:
     """Answer the id of a new limit."""
-    params = {**_names(place), "most": most, "seconds": seconds, "actor": actor}
+    params = {**_names(name), "most": most, "seconds": seconds, "actor": actor}
     rows = yield Call(STATEMENTS["insert_limit"], params, needs_transaction=True)
     return int(rows[0][0])
 
@@ -86,9 +86,9 @@ def change_limit(
     yield Call(STATEMENTS["change_limit"], params)
 
 
-def count_running(limit_id: int) -> Operation[None]:
+def take_running_permits(limit_id: int) -> Operation[None]:
     """Give a new limit's permits to what runs already."""
-    yield Call(STATEMENTS["count_running"], {"id": limit_id}, needs_transaction=True)
+    yield Call(STATEMENTS["take_running_permits"], {"id": limit_id}, needs_transaction=True)
 
 
 def hand_over(limit_id: int, heir: int, tenant: str) -> Operation[None]:
@@ -99,9 +99,9 @@ def hand_over(limit_id: int, heir: int, tenant: str) -> Operation[None]:
     yield Call(STATEMENTS["hand_over_permits"], both, needs_transaction=True)
 
 
-def delete_limit(place: Place) -> Operation[bool]:
+def delete_limit(name: LimitName) -> Operation[bool]:
     """Remove a limit; answer whether there was one."""
-    rows = yield Call(STATEMENTS["delete_limit"], _names(place))
+    rows = yield Call(STATEMENTS["delete_limit"], _names(name))
     return bool(rows)
 
 
@@ -111,7 +111,7 @@ def list_limits() -> Operation[list[LimitRow]]:
     return [LimitRow(Scope(row[0]), row[1], Measure(row[2]), *row[3:]) for row in rows]
 
 
-def list_declared(kinds: Sequence[str]) -> Operation[set[Place]]:
+def list_declared(kinds: Sequence[str]) -> Operation[set[LimitName]]:
     """Answer the limits that code has declared for the kinds."""
     rows = yield Call(STATEMENTS["list_declared"], {"kinds": list(kinds)})
     return {(Scope(scope), name, Measure(measure)) for scope, name, measure in rows}
@@ -123,6 +123,6 @@ def prune_permits(limit: int) -> Operation[int]:
     return int(rows[0][0])
 
 
-def _names(place: Place) -> dict[str, object]:
-    scope, name, measure = place
+def _names(limit: LimitName) -> dict[str, object]:
+    scope, name, measure = limit
     return {"scope": scope.value, "name": name, "measure": measure.value}

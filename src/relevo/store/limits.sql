@@ -83,7 +83,7 @@ SET most = %(most)s::integer,
 WHERE l.id = %(id)s::bigint
 RETURNING l.id;
 
--- name: count_running
+-- name: take_running_permits
 -- Gives a new limit's permits to the jobs that run already: they count from the beginning.
 INSERT INTO relevo.permits (
     limit_id,

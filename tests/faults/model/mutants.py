@@ -91,7 +91,7 @@ BLUNDERS = (
     Blunder(
         "the limit that every tenant has counts them together",
         limits.STATEMENTS,
-        "count_running",
+        "take_running_permits",
         "WHEN l.scope IN ('tenant', 'lane') THEN j.tenant_id",
         "WHEN l.scope IN ('lane') THEN j.tenant_id",
     ),
