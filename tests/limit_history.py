@@ -16,7 +16,7 @@ import psycopg
 
 from relevo.model.limit import Measure
 from relevo.model.scope import Scope
-from relevo.store.limits import Place
+from relevo.store.limits import LimitName
 
 STARTS = """
     SELECT j.tenant_id, j.queue, j.kind, j.lane_key, j.id, a.attempt, a.started_at, a.finished_at
@@ -54,7 +54,7 @@ class Rule:
         gone: When each removal had ended.
     """
 
-    place: Place
+    place: LimitName
     seconds: float = 0.0
     changes: list[tuple[datetime, int | None]] = field(default_factory=list)
     gone: list[datetime] = field(default_factory=list)
