@@ -30,7 +30,7 @@ from faults.sizes import Size, numbers
 from relevo import DEFAULT_TENANT, Context, JobKind, Relevo, RelevoError
 from workers import running
 
-BATCH = 200
+BATCH = 500
 """So many wait for the worker at once."""
 
 PATIENCE = 10.0
@@ -84,6 +84,15 @@ TYPED = st.fixed_dictionaries(
         "table": st.dictionaries(TEXTS, st.lists(st.integers() | st.floats(), max_size=3)),
     }
 )
+
+EXAMPLES = st.one_of(
+    st.tuples(st.just("fuzz.plain"), PLAIN | ODD),
+    st.tuples(st.just("fuzz.typed"), TYPED),
+    st.tuples(st.just("fuzz.raises"), PLAIN),
+    st.tuples(st.just("sql"), PLAIN),
+)
+AT_ONCE = 20
+"""A draw takes Hypothesis as long as a few values, so each has several."""
 
 INSERT = """
 INSERT INTO relevo.jobs (tenant_id, kind, max_attempts, payload)
@@ -169,7 +178,7 @@ def measure_payloads(examples: int, seed_: int, directory: Path) -> Measured:
             found.counts["dead_workers"] = int(worker.wait(0))
         found.problems += threads_left()
     (directory / "problems").write_text("\n".join(found.problems), errors="backslashreplace")
-    counts = {"examples": examples, "unequal": 0, **found.counts, "wrong": len(found.problems)}
+    counts = {"examples": 0, "unequal": 0, **found.counts, "wrong": len(found.problems)}
     return Measured(counts, (), found.problems[:TOLD])
 
 
@@ -201,26 +210,20 @@ def logged_to(path: Path) -> Iterator[None]:
 
 
 def generate(examples: int, seed_: int, send: Callable[[str, Any], None]) -> None:
-    """Let Hypothesis think of so many values, and send each."""
+    """Let Hypothesis think of at least so many values, several in one draw, and send each."""
 
     @seed(seed_)
     @settings(
-        max_examples=examples,
+        max_examples=-(-examples // AT_ONCE),
         database=None,
         deadline=None,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
     )
-    @given(
-        st.one_of(
-            st.tuples(st.just("fuzz.plain"), PLAIN | ODD),
-            st.tuples(st.just("fuzz.typed"), TYPED),
-            st.tuples(st.just("fuzz.raises"), PLAIN),
-            st.tuples(st.just("sql"), PLAIN),
-        )
-    )
-    def each(example: tuple[str, Any]) -> None:
-        send(*example)
+    @given(st.lists(EXAMPLES, min_size=AT_ONCE, max_size=AT_ONCE))
+    def each(drawn: list[tuple[str, Any]]) -> None:
+        for example in drawn:
+            send(*example)
 
     each()
 
@@ -244,6 +247,7 @@ class Sender:
     def send(self, kind: str, value: Any) -> None:
         """Send one value; it is refused in words, or waited for."""
         number = next(self._numbers)
+        self._found.counts["examples"] += 1
         try:
             if kind == "sql":
                 self._send_by_sql(value)
