@@ -90,7 +90,7 @@ def test_a_copy_delivers_nothing_until_it_is_adopted(
     refused = relevo("worker", "--drain", *APP)
     state = job_row(connection, job.id)["state"]
     connection.commit()
-    adopted = relevo("db", "adopt")
+    adopted = relevo("db", "adopt", "--yes")
     ran = relevo("worker", "--drain", *APP)
 
     assert refused.returncode == 4
