@@ -8,6 +8,7 @@ import pytest
 from real_command import Command
 
 from factories import a_job, a_tenant, history, job_row
+from relevo.model.text import trace_error
 
 
 def test_list_shows_jobs_newest_first_page_by_page(
@@ -92,6 +93,68 @@ def test_a_list_shows_no_payload_and_show_does(
     assert "salary" not in listed
     assert shown["payload"] == {"salary": 12345678901234567890, "name": "Núñez"}
     assert shown["attempts"] == []
+
+
+def test_show_prints_the_stack_of_the_last_start_that_has_one(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    job = a_job(connection, attempt=3)
+    for place in (1, 2):
+        a_start(connection, job, place, "retried", trace_error(raised(f"boom {place}\x1b[31m")))
+    a_start(connection, job, 3, "lost", "worker lost")
+    connection.commit()
+
+    shown = relevo("jobs", "show", str(job)).stdout
+
+    _table, _, stack = shown.partition("\n\nthe stack of start 2:\n")
+    head, file, *_ = stack.splitlines()
+    assert head == r"    ValueError: boom 2\x1b[31m"
+    assert file.startswith('      File "')
+    assert "in raised" in stack
+    assert "boom 1" not in stack
+
+
+def test_without_a_stack_show_ends_with_the_starts(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    job = a_job(connection, attempt=1)
+    a_start(connection, job, 1, "released", "OperationalError: no\nDETAIL: the disk is full")
+    connection.commit()
+
+    assert "stack" not in relevo("jobs", "show", str(job)).stdout
+
+
+@pytest.mark.parametrize(("language", "word"), [("es", "perdido"), ("pt", "perdido")])
+def test_what_became_of_a_start_is_said_in_the_readers_language(
+    relevo: Command, connection: psycopg.Connection, language: str, word: str
+) -> None:
+    job = a_job(connection, attempt=1)
+    a_start(connection, job, 1, "lost", "worker lost")
+    connection.commit()
+    relevo.variables["RELEVO_LANG"] = language
+
+    said = relevo("jobs", "show", str(job)).stdout
+    data = json.loads(relevo("jobs", "show", str(job), "-o", "json").stdout)
+
+    assert said.splitlines()[-1].split()[:2] == ["1", word]
+    assert data["attempts"][0]["outcome"] == "lost"
+
+
+def a_start(
+    connection: psycopg.Connection, job: int, attempt: int, outcome: str, error: str
+) -> None:
+    connection.execute(
+        "INSERT INTO relevo.attempts (tenant_id, job_id, attempt, outcome, error) "
+        "SELECT tenant_id, id, %s, %s, %s FROM relevo.jobs WHERE id = %s",
+        [attempt, outcome, error, job],
+    )
+
+
+def raised(message: str) -> ValueError:
+    try:
+        raise ValueError(message)  # noqa: TRY301 -- for its stack
+    except ValueError as error:
+        return error
 
 
 def test_the_starts_that_count_are_called_so_everywhere(

@@ -6,7 +6,7 @@ import signal
 import psycopg
 import pytest
 from real_command import PATIENCE, Command, read_until
-from talking_jobs import talk
+from talking_jobs import give_up, talk
 
 import workers
 from child_jobs import note, slow
@@ -141,6 +141,19 @@ def test_log_lines_name_their_job_and_move_no_cursor(
         assert json.loads(lines[0])["job_id"] == job.id
     else:
         assert f"job_id={job.id} kind=talking.job" in lines[0]
+
+
+def test_the_log_says_which_session_the_starts_are_of(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    job = give_up.enqueue(connection)
+    connection.commit()
+
+    ran = relevo("worker", "--drain", "--app", "talking_jobs:app")
+    shown = json.loads(relevo("jobs", "show", str(job.id), "-o", "json").stdout)
+
+    (start,) = shown["attempts"]
+    assert f"session {start['worker']} begins for worker " in ran.stderr
 
 
 @pytest.mark.parametrize("app", ["child_jobs", "child_jobs:nothing", "nowhere:app", "json:dumps"])

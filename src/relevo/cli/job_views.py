@@ -1,5 +1,6 @@
 """A job as people and as machines see it on the command line."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -9,6 +10,8 @@ from relevo.model.job import Attempt, Job, JobState
 RETRYING: Final = "retrying"
 SCHEDULED: Final = "scheduled"
 _SHOWN_ERROR: Final = 60
+_FRAME: Final = '\n  File "'
+"""How Python begins each call of a stack."""
 
 
 def standing(job: Job) -> str:
@@ -105,12 +108,24 @@ def attempt_row(attempt: Attempt) -> tuple[object, ...]:
     """Answer the line of one start in a list."""
     return (
         attempt.attempt,
-        attempt.outcome,
+        _outcomes()[attempt.outcome],
         attempt.worker,
         attempt.started_at,
         attempt.finished_at,
         _first_line(attempt.error),
     )
+
+
+def last_stack(history: Sequence[Attempt]) -> tuple[int, str] | None:
+    """Answer the last start whose error has a stack, and that error whole, or None.
+
+    Args:
+        history: The starts, oldest first.
+    """
+    for attempt in reversed(history):
+        if attempt.error is not None and _FRAME in attempt.error:
+            return attempt.attempt, attempt.error
+    return None
 
 
 def _starts(job: Job) -> int:
@@ -132,4 +147,16 @@ def _words() -> dict[str, str]:
         JobState.COMPLETED: _("completed"),
         JobState.FAILED: _("failed"),
         JobState.CANCELLED: _("cancelled"),
+    }
+
+
+def _outcomes() -> dict[str, str]:
+    return {
+        "completed": _("completed"),
+        "retried": _("retried"),
+        "snoozed": _("snoozed"),
+        "released": _("released"),
+        "lost": _("lost"),
+        "failed": _("failed"),
+        "cancelled": _("cancelled"),
     }

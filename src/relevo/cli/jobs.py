@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from textwrap import indent
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from relevo.cli.job_views import (
     attempt_row,
     job_fields,
     job_row,
+    last_stack,
     said,
 )
 from relevo.cli.language import gettext as _
@@ -159,6 +161,11 @@ def show(shell: Shell, /, *, job_id: int, tenant: str | None) -> None:
         shell.out.line()
         columns = [_("start"), _("outcome"), _("worker"), _("began"), _("ended"), _("error")]
         shell.out.table(columns, [attempt_row(attempt) for attempt in history])
+    if (found_stack := last_stack(history)) is not None:
+        start, stack = found_stack
+        shell.out.line()
+        shell.out.line(_("the stack of start %(start)d:") % {"start": start})
+        shell.out.line(indent(stack, "    "))
     if found.archived_at is not None:
         shell.out.note(_("this job is in the archive, so it cannot be retried"))
 
