@@ -50,7 +50,7 @@ def test_list_keeps_to_its_filters(relevo: Command, connection: psycopg.Connecti
     assert [job["id"] for job in listed["jobs"]] == [wanted]
 
 
-def test_retrying_is_shown_apart_from_available(
+def test_retrying_and_scheduled_are_shown_and_found_apart_from_available(
     relevo: Command, connection: psycopg.Connection
 ) -> None:
     a_job(connection)
@@ -59,10 +59,15 @@ def test_retrying_is_shown_apart_from_available(
     connection.commit()
 
     listed = json.loads(relevo("jobs", "list", "-o", "json").stdout)["jobs"]
-    retrying = json.loads(relevo("jobs", "list", "--state", "retrying", "-o", "json").stdout)
+    found = {
+        word: json.loads(relevo("jobs", "list", "--state", word, "-o", "json").stdout)["jobs"]
+        for word in ("retrying", "scheduled", "available")
+    }
 
     assert {job["id"]: job["standing"] for job in listed}[later] == "scheduled"
-    assert [job["id"] for job in retrying["jobs"]] == [waiting]
+    assert [job["id"] for job in found["retrying"]] == [waiting]
+    assert [job["id"] for job in found["scheduled"]] == [later]
+    assert found["available"] == listed
 
 
 def test_plain_text_has_a_header_columns_and_no_control_characters(
@@ -205,8 +210,41 @@ def test_retry_by_filter_takes_the_failed_ones_and_needs_yes(
 
 
 def test_retry_without_saying_which_is_refused(relevo: Command) -> None:
-    assert relevo("jobs", "retry", "--yes").returncode == 2
-    assert relevo("jobs", "retry", "1", "--kind", "x", "--yes").returncode == 2
+    neither = relevo("jobs", "retry", "--yes")
+    both = relevo("jobs", "retry", "1", "--kind", "x", "--yes")
+
+    assert (neither.returncode, both.returncode) == (2, 2)
+    assert "not both" in both.stderr
+    assert "not both" not in neither.stderr
+
+
+def test_a_filter_that_finds_no_failed_job_says_so_and_where_the_retrying_ones_are(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    waiting = [a_job(connection, attempt=1) for _ in range(3)]
+    connection.commit()
+
+    for words in (["--yes"], []):
+        none = relevo("jobs", "retry", "--kind", "test.work", *words)
+        assert none.returncode == 0
+        assert none.stdout == ""
+        assert "no job in the state failed" in none.stderr
+        assert "3 jobs that wait for their retry" in none.stderr
+        assert "--state retrying" in none.stderr
+        assert "--yes" not in none.stderr
+    as_json = relevo("jobs", "retry", "--kind", "test.work", "--yes", "-o", "json")
+    done = relevo(
+        "jobs", "retry", "--kind", "test.work", "--state", "retrying", "--yes", "-o", "json"
+    )
+
+    assert json.loads(as_json.stdout) == {"retried": [], "refused": []}
+    assert json.loads(done.stdout)["retried"] == waiting
+
+
+def test_a_filter_that_finds_nothing_at_all_only_says_so(relevo: Command) -> None:
+    none = relevo("jobs", "retry", "--kind", "test.work", "--yes")
+
+    assert none.stderr.splitlines() == ["no job in the state failed matches the filter"]
 
 
 def test_a_job_that_cannot_be_retried_leaves_the_others_be(

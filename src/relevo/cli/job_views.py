@@ -23,12 +23,21 @@ def standing(job: Job) -> str:
     return SCHEDULED if job.available_at > datetime.now(UTC) else job.state.value
 
 
+def say_standing(word: str) -> str:
+    """Say a standing in the language of the run.
+
+    Args:
+        word: What `standing` answered, or --state said.
+    """
+    return _words()[word]
+
+
 def job_row(job: Job) -> tuple[object, ...]:
     """Answer the line of one job in a list."""
     when = job.finished_at or (job.started_at if job.state is JobState.RUNNING else None)
     return (
         job.id,
-        _words()[standing(job)],
+        say_standing(standing(job)),
         job.queue,
         job.kind,
         f"{_starts(job)}/{job.max_attempts}",
@@ -44,7 +53,7 @@ def said(job: Job) -> dict[str, object]:
         _("tenant"): job.tenant_id,
         _("queue"): job.queue,
         _("kind"): job.kind,
-        _("state"): _words()[standing(job)],
+        _("state"): say_standing(standing(job)),
         _("starts"): f"{_starts(job)}/{job.max_attempts}",
         _("losses"): job.losses or None,
         _("priority"): job.priority,

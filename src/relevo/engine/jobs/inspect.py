@@ -66,6 +66,7 @@ def list_page(
     kind: str | None = None,
     state: JobState | None = None,
     retrying: bool | None = None,
+    due: bool | None = None,
     aggregate_id: str | None = None,
     before: int | None = None,
     limit: int = 50,
@@ -78,6 +79,7 @@ def list_page(
         kind: Only of this kind.
         state: Only in this state.
         retrying: Only jobs that wait for a retry (or only those that do not).
+        due: Only jobs whose time has come (or only those whose time has not).
         aggregate_id: Only of this aggregate.
         before: The `before` of the page that came first.
         limit: At most so many jobs.
@@ -88,6 +90,7 @@ def list_page(
         kind=kind,
         state=None if state is None else state.value,
         retrying=retrying,
+        due=due,
         aggregate_id=aggregate_id,
         before=before,
         limit=limit + 1,

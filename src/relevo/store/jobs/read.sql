@@ -32,6 +32,7 @@ WHERE j.tenant_id = %(tenant_id)s::uuid
   AND (%(aggregate_id)s::text IS NULL OR j.aggregate_id = %(aggregate_id)s::text)
   AND (%(state)s::text IS NULL OR j.state = %(state)s::text)
   AND (%(retrying)s::boolean IS NULL OR (j.state = 'available' AND j.attempt > j.excused) = %(retrying)s::boolean)
+  AND (%(due)s::boolean IS NULL OR (j.available_at <= now()) = %(due)s::boolean)
 ORDER BY j.id DESC
 LIMIT %(limit)s::integer;
 
