@@ -6,6 +6,7 @@ from uuid import UUID
 
 from relevo.db.operation import Operation
 from relevo.engine.jobs.errors import JobNotFound
+from relevo.engine.jobs.rescue import UNSERVED_DELAY
 from relevo.model.job import Attempt, Job, JobState
 from relevo.store import archive, attempts, pauses, workers
 from relevo.store.jobs import read as read_rows
@@ -25,7 +26,6 @@ __all__ = [
 
 list_pauses = pauses.list_pauses
 Pause = pauses.Pause
-list_waiting = read_rows.list_waiting
 Waiting = read_rows.Waiting
 list_workers = workers.list_workers
 count = read_rows.count_jobs
@@ -57,6 +57,14 @@ class JobPage:
 
     jobs: list[Job]
     before: int | None
+
+
+def list_waiting() -> Operation[list[Waiting]]:
+    """Answer what waits, by queue and kind; only a role that sees every tenant sees all of it.
+
+    Soon is what workers may have put off because none of them serves its kind.
+    """
+    return read_rows.list_waiting(UNSERVED_DELAY)
 
 
 def list_page(

@@ -79,13 +79,26 @@ GROUP BY 1, 2
 ORDER BY 1, 2;
 
 -- name: list_waiting
--- How many jobs of all tenants are due, and how many later, by queue and kind, and how long they wait.
+-- How many jobs of all tenants are due, how many later and how many of these soon, by queue and
+-- kind, and how long they wait: since they were due, and since they were made or last touched.
 SELECT
     j.queue,
     j.kind,
     count(*) FILTER (WHERE j.available_at <= now()) AS due,
     count(*) FILTER (WHERE j.available_at > now()) AS later,
-    greatest(0, extract(epoch FROM now() - min(j.available_at)))::float8 AS seconds
+    count(*) FILTER (
+        WHERE j.available_at > now()
+          AND j.available_at <= now() + %(soon)s::float8 * interval '1 second'
+    ) AS soon,
+    greatest(0, extract(epoch FROM now() - min(j.available_at)))::float8 AS seconds,
+    coalesce(
+        extract(
+            epoch FROM now() - min(greatest(j.created_at, j.started_at, j.requeued_at)) FILTER (
+                WHERE j.available_at <= now() + %(soon)s::float8 * interval '1 second'
+            )
+        ),
+        0
+    )::float8 AS age
 FROM relevo.jobs AS j
 WHERE j.state = 'available'
 GROUP BY
