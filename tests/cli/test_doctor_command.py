@@ -305,3 +305,17 @@ def test_the_mail_settings_are_looked_at_before_a_mail_is_due(relevo: Command) -
 
     assert "RELEVO_SMTP_URL" in unset["why"]
     assert examined(relevo)["mail"]["why"] == "mail goes to 127.0.0.1:2525"
+
+
+def test_mail_is_left_out_where_another_application_runs_and_nothing_is_set_for_it(
+    relevo: Command,
+) -> None:
+    by_flag = examined(relevo, "--app", "shop.jobs:app")
+    relevo.variables["RELEVO_APP"] = "shop.jobs:app"
+    by_variable = examined(relevo)
+    relevo.variables["RELEVO_SMTP_URL"] = "smtp://127.0.0.1:2525"
+    with_settings = examined(relevo)
+
+    assert "mail" not in by_flag
+    assert "mail" not in by_variable
+    assert "RELEVO_SMTP_FROM" in with_settings["mail"]["why"]

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -93,6 +93,15 @@ class Shell:
 
 
 pass_shell = click.make_pass_decorator(Shell)
+
+app_option: Final = option(
+    "--app",
+    "named",
+    metavar="MODULE:NAME",
+    envvar="RELEVO_APP",
+    help="Another application whose jobs workers run; else RELEVO_APP, or relevo's own.",
+)
+"""Adds --app; `Shell.application` reads what it says."""
 
 
 def options(

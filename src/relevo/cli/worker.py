@@ -23,7 +23,7 @@ from relevo.cli.language import gettext as _
 from relevo.cli.logs import FORMATS, log_to_stderr
 from relevo.cli.processes import serve_in_processes
 from relevo.cli.ready import require_ready
-from relevo.cli.shell import Shell, options, pass_shell
+from relevo.cli.shell import Shell, app_option, options, pass_shell
 from relevo.db.migrate import migrate
 from relevo.loops.lifeline import Lifeline
 from relevo.loops.settings import WorkerSettings
@@ -86,13 +86,7 @@ def _worker_options(function: F) -> F:
             metavar="NAME",
             help="A queue to serve; may be repeated. Else every queue of the application.",
         ),
-        option(
-            "--app",
-            "named",
-            metavar="MODULE:NAME",
-            envvar="RELEVO_APP",
-            help="Another application whose jobs to run; else RELEVO_APP, or relevo's own.",
-        ),
+        app_option,
     ]
     for each in shared:
         function = each(function)

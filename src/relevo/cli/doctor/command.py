@@ -15,7 +15,7 @@ from relevo.cli.durations import Duration
 from relevo.cli.exits import Exit
 from relevo.cli.language import gettext as _
 from relevo.cli.language import say_error
-from relevo.cli.shell import Shell, options
+from relevo.cli.shell import Shell, app_option, options
 from relevo.errors import RelevoError
 from relevo.loops.settings import ENGINE_CONNECTIONS
 
@@ -26,8 +26,6 @@ CHECKS: Final[Sequence[Check]] = (
     *delivery.CHECKS,
     *queues.CHECKS,
 )
-
-"""Claim, settle, rescue, listen and heartbeat."""
 
 
 @command("doctor")
@@ -45,9 +43,12 @@ CHECKS: Final[Sequence[Check]] = (
     show_default=True,
     help="How old a transaction may be that keeps dead rows.",
 )
+@app_option
 @options(listen=True)
 @click.pass_context
-def doctor(ctx: click.Context, connections: int, transaction_age: timedelta) -> None:
+def doctor(
+    ctx: click.Context, named: str | None, connections: int, transaction_age: timedelta
+) -> None:
     """Check everything that delivery rests on, and say what to do."""
     shell = ctx.ensure_object(Shell)
     with shell.database() as database, database.connect() as connection:
@@ -56,6 +57,8 @@ def doctor(ctx: click.Context, connections: int, transaction_age: timedelta) -> 
         )
         found = _examine(shell, patient)
     for checkup in shell.checkups():
+        if named is not None and not checkup.is_set_up():
+            continue
         why, fix = checkup.examine()
         found[checkup.code] = ok(why) if fix is None else warn(why, fix)
     _report(shell, found)
