@@ -118,8 +118,9 @@ def test_a_worker_serves_only_the_queues_that_it_is_given(
     there = note.with_options(queue="there").enqueue(connection)
     connection.commit()
 
-    relevo("worker", "--drain", "-q", "here", "-q", "elsewhere", *APP)
+    ran = relevo("worker", "--drain", "-q", "here", "-q", "elsewhere", *APP)
 
+    assert "uses the queue here; its queues are: default" in ran.stderr
     assert job_row(connection, here.id)["state"] == "completed"
     assert job_row(connection, there.id)["state"] == "available"
 

@@ -11,7 +11,7 @@ import psycopg
 
 from relevo.api import perform
 from relevo.cli.database import Database
-from relevo.cli.declare import group, option
+from relevo.cli.declare import Whole, group, option
 from relevo.cli.exits import Exit
 from relevo.cli.job_views import (
     RETRYING,
@@ -107,10 +107,12 @@ def jobs() -> None:
 
 @jobs.command("list")
 @_filter_options
-@option("--before", type=int, metavar="ID", help="Only jobs older than this one: the next page.")
+@option(
+    "--before", type=Whole(1), metavar="ID", help="Only jobs older than this one: the next page."
+)
 @option(
     "--limit",
-    type=click.IntRange(1, 1000),
+    type=Whole(1, 1000),
     default=50,
     show_default=True,
     help="At most so many jobs.",
@@ -139,7 +141,7 @@ def list_jobs(
 
 
 @jobs.command("show")
-@click.argument("job_id", type=int, metavar="ID")
+@click.argument("job_id", type=Whole(), metavar="ID")
 @tenant_option
 @options()
 @pass_shell
@@ -178,7 +180,7 @@ def show(shell: Shell, /, *, job_id: int, tenant: str | None) -> None:
 
 
 @jobs.command("retry")
-@click.argument("job_ids", type=int, metavar="[ID]...", nargs=-1)
+@click.argument("job_ids", type=Whole(), metavar="[ID]...", nargs=-1)
 @_filter_options
 @option("--yes", is_flag=True, help="Retry every job that the filter finds.")
 @pass_shell

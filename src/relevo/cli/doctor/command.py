@@ -8,7 +8,7 @@ import click
 import psycopg
 
 from relevo.cli.database import reason_of
-from relevo.cli.declare import command, option
+from relevo.cli.declare import Whole, command, option
 from relevo.cli.doctor import delivery, queues, schema, server, storage
 from relevo.cli.doctor.finding import Check, Finding, Patient, Status, fail, first, ok, warn
 from relevo.cli.durations import Duration
@@ -31,7 +31,7 @@ CHECKS: Final[Sequence[Check]] = (
 @command("doctor")
 @option(
     "--connections",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=ENGINE_CONNECTIONS + 16,
     show_default=True,
     help="How many connections one worker may open: six of its own, twice eight of handlers.",
