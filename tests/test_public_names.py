@@ -125,6 +125,7 @@ def test_the_names_for_commands_are_these_and_no_others() -> None:
         "Late",
         "Progress",
         "Shell",
+        "Whole",
         "build_cli",
         "command",
         "gettext",

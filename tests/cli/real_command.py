@@ -37,6 +37,7 @@ class Command:
         return subprocess.run(
             [COMMAND, *words],
             env=self.environment,
+            stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=PATIENCE,

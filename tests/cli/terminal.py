@@ -39,6 +39,25 @@ def on_a_terminal(command: Command, *words: str, columns: int, code: int = 0) ->
     return _STYLE.sub("", said.decode().replace("\r\n", "\n"))
 
 
+def answering(command: Command, typed: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command where somebody types what it asks for, on a terminal."""
+    leader, follower = pty.openpty()
+    try:
+        os.write(leader, typed.encode())
+        return subprocess.run(
+            [COMMAND, *words],
+            env=command.environment,
+            stdin=follower,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    finally:
+        os.close(leader)
+        os.close(follower)
+
+
 def letters(text: str) -> str:
     """The text without what a break of its lines adds or takes."""
     return "".join(text.split())

@@ -112,6 +112,13 @@ def test_a_password_with_a_bare_mark_is_no_part_of_any_output(
             assert piece not in said
 
 
+def test_a_connect_timeout_that_is_no_number_is_a_bad_connection_string(nowhere: Command) -> None:
+    answer = nowhere("jobs", "list", "--dsn", "postgresql://ana@127.0.0.1:1/hr?connect_timeout=x")
+
+    assert answer.returncode == 2
+    assert "--dsn cannot be read" in answer.stderr
+
+
 def test_an_encoded_password_and_an_address_in_the_query_are_readable(nowhere: Command) -> None:
     for dsn in (
         "postgresql://ana:one%40two%2F@127.0.0.1:1/hr",
@@ -220,6 +227,14 @@ def test_debug_shows_where_an_error_came_from(nowhere: Command) -> None:
         (("worker", "--poll", "0"), "is no duration"),
         (("worker", "--poll", "soon"), "is no duration"),
         (("worker", "--concurrency", "0"), "concurrency"),
+        (("worker", "--concurrency", "many"), "'many' is no whole number"),
+        (("limits", "set", "queue", "mail", "x"), "'x' is no whole number"),
+        (("jobs", "show", "first"), "'first' is no whole number"),
+        (("jobs", "lst"), "Did you mean 'list'?"),
+        (("wroker",), "Did you mean 'worker'?"),
+        (("-o", "json", "worker"), "leave -o json out"),
+        (("-o", "json", "db", "sql"), "leave -o json out"),
+        (("db", "-o", "json", "sql"), "leave -o json out"),
     ],
 )
 def test_wrong_arguments_end_with_two(nowhere: Command, words: tuple[str, ...], said: str) -> None:
@@ -241,6 +256,15 @@ def test_even_a_wrong_argument_is_answered_in_the_readers_language(
 
     assert usage in answer.stderr
     assert error in answer.stderr
+
+
+@pytest.mark.parametrize("words", [(), ("worker",), ("jobs",), ("jobs", "list"), ("db", "sql")])
+def test_h_is_help_everywhere(nowhere: Command, words: tuple[str, ...]) -> None:
+    short, long = nowhere(*words, "-h"), nowhere(*words, "--help")
+
+    assert short.returncode == 0
+    assert short.stdout == long.stdout
+    assert "-h, --help" in short.stdout
 
 
 def test_an_encoding_without_accents_is_no_error(nowhere: Command) -> None:

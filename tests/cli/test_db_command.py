@@ -8,6 +8,7 @@ import psycopg
 import pytest
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from real_command import Command
+from terminal import answering
 
 from relevo.db.embedded.binaries import locate
 
@@ -84,7 +85,7 @@ def test_adopt_lets_a_copy_deliver_and_says_what_differed(relevo: Command, datab
     with psycopg.connect(database) as connection:
         connection.execute("UPDATE relevo.installation SET environment = 'production'")
 
-    adopted = relevo("db", "adopt", "-o", "json")
+    adopted = relevo("db", "adopt", "--yes", "-o", "json")
     again = relevo("db", "adopt")
 
     assert json.loads(adopted.stdout)["differed"] == ["environment"]
@@ -92,6 +93,40 @@ def test_adopt_lets_a_copy_deliver_and_says_what_differed(relevo: Command, datab
     with psycopg.connect(database) as connection:
         row = connection.execute("SELECT environment FROM relevo.installation").fetchone()
     assert row == (relevo.environment["RELEVO_ENVIRONMENT"],)
+
+
+def test_where_nobody_can_be_asked_a_copy_is_adopted_only_with_yes(
+    relevo: Command, database: str
+) -> None:
+    relevo.variables["RELEVO_ENVIRONMENT"] = "a-restored-copy"
+
+    refused = relevo("db", "adopt")
+
+    assert refused.returncode == 2
+    assert "workers would deliver from this database" in refused.stderr
+    assert "--yes" in refused.stderr
+    assert environment_of(database) == "tests-of-the-command"
+
+
+def test_a_no_leaves_the_copy_as_it_was_and_says_so(relevo: Command, database: str) -> None:
+    relevo.variables["RELEVO_ENVIRONMENT"] = "a-restored-copy"
+
+    declined = answering(relevo, "n\n", "db", "adopt")
+    before = environment_of(database)
+    accepted = answering(relevo, "y\n", "db", "adopt")
+
+    assert declined.returncode == 1
+    assert "nothing was changed" in declined.stderr
+    assert before == "tests-of-the-command"
+    assert accepted.returncode == 0
+    assert environment_of(database) == "a-restored-copy"
+
+
+def environment_of(database: str) -> str:
+    with psycopg.connect(database) as connection:
+        row = connection.execute("SELECT environment FROM relevo.installation").fetchone()
+    assert row is not None
+    return str(row[0])
 
 
 @pytest.mark.parametrize("words", [("jobs", "list"), ("worker", "--drain"), ("db", "adopt")])

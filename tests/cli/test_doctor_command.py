@@ -18,6 +18,8 @@ from real_command import Command
 import workers
 from factories import a_job, a_worker
 from relevo.cli.doctor.command import CHECKS
+from relevo.db.drivers import run
+from relevo.engine.jobs.rescue import postpone_unserved
 
 
 def examined(command: Command, *words: str) -> dict[str, dict[str, Any]]:
@@ -221,6 +223,28 @@ def test_a_paused_queue_is_told_with_its_reason_and_its_time(
     assert "mail paused until 2999-01-01" in found["why"]
     assert "the server is away" in found["why"]
     assert "old" not in found["why"]
+    (pause,) = found["figures"]["pauses"]
+    assert pause["paused_until"].startswith("2999-01-01")
+    assert (pause["scope"], pause["name"], pause["reason"]) == (
+        "queue",
+        "mail",
+        "the server is away",
+    )
+
+
+def test_a_limit_of_zero_is_told_with_what_removes_it(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    relevo("limits", "set", "queue", "mail", "0")
+    relevo("limits", "set", "kind", "other.kind", "1")
+
+    found = examined(relevo)["limits"]
+
+    assert found["status"] == "warn"
+    assert "queue mail" in found["why"]
+    assert "other.kind" not in found["why"]
+    assert "`relevo limits remove queue mail`" in found["fix"]
+    assert found["figures"]["limits"] == [{"scope": "queue", "name": "mail", "measure": "running"}]
 
 
 @pytest.mark.parametrize(("waited", "status"), [("1 second", "warn"), ("1 hour", "fail")])
@@ -236,6 +260,40 @@ def test_due_jobs_that_nobody_runs_are_found(
 
     assert found["status"] == status
     assert "(orphans) 1" in found["why"]
+    (jobs,) = found["figures"]["jobs"]
+    assert (jobs["kind"], jobs["queue"], jobs["due"]) == ("test.work", "orphans", 1)
+    assert jobs["seconds"] >= (3600 if status == "fail" else 1)
+
+
+@pytest.mark.parametrize("job", [{}, {"attempt": 1, "started_at": "2001-01-01"}], ids=str)
+def test_jobs_that_workers_put_off_because_nobody_serves_their_kind_stay_found(
+    relevo: Command, connection: psycopg.Connection, job: dict[str, Any]
+) -> None:
+    a_job(connection, kind="orphan", created_at="2001-01-01", **job)
+    a_job(connection, kind="orphan", available_at="2100-01-01")
+    a_worker(connection)
+    put_off = run(connection, postpone_unserved("default"))
+    connection.commit()
+
+    found = examined(relevo)["due_jobs"]
+
+    assert put_off == {"orphan": 1}
+    assert found["status"] == "fail"
+    assert "orphan (default) 1" in found["why"]
+
+
+def test_a_job_for_later_of_a_queue_that_nobody_serves_is_not_due_yet(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    a_job(connection, queue="orphans", created_at="2001-01-01")
+    connection.execute("UPDATE relevo.jobs SET available_at = now() + interval '20 seconds'")
+    a_worker(connection)
+    connection.commit()
+
+    found = examined(relevo)["due_jobs"]
+
+    assert found["status"] == "ok"
+    assert found["figures"] == {"jobs": []}
 
 
 def test_the_mail_settings_are_looked_at_before_a_mail_is_due(relevo: Command) -> None:
@@ -247,3 +305,17 @@ def test_the_mail_settings_are_looked_at_before_a_mail_is_due(relevo: Command) -
 
     assert "RELEVO_SMTP_URL" in unset["why"]
     assert examined(relevo)["mail"]["why"] == "mail goes to 127.0.0.1:2525"
+
+
+def test_mail_is_left_out_where_another_application_runs_and_nothing_is_set_for_it(
+    relevo: Command,
+) -> None:
+    by_flag = examined(relevo, "--app", "shop.jobs:app")
+    relevo.variables["RELEVO_APP"] = "shop.jobs:app"
+    by_variable = examined(relevo)
+    relevo.variables["RELEVO_SMTP_URL"] = "smtp://127.0.0.1:2525"
+    with_settings = examined(relevo)
+
+    assert "mail" not in by_flag
+    assert "mail" not in by_variable
+    assert "RELEVO_SMTP_FROM" in with_settings["mail"]["why"]

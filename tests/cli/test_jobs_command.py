@@ -8,6 +8,7 @@ import pytest
 from real_command import Command
 
 from factories import a_job, a_tenant, history, job_row
+from relevo.model.text import trace_error
 
 
 def test_list_shows_jobs_newest_first_page_by_page(
@@ -49,7 +50,7 @@ def test_list_keeps_to_its_filters(relevo: Command, connection: psycopg.Connecti
     assert [job["id"] for job in listed["jobs"]] == [wanted]
 
 
-def test_retrying_is_shown_apart_from_available(
+def test_retrying_and_scheduled_are_shown_and_found_apart_from_available(
     relevo: Command, connection: psycopg.Connection
 ) -> None:
     a_job(connection)
@@ -58,10 +59,15 @@ def test_retrying_is_shown_apart_from_available(
     connection.commit()
 
     listed = json.loads(relevo("jobs", "list", "-o", "json").stdout)["jobs"]
-    retrying = json.loads(relevo("jobs", "list", "--state", "retrying", "-o", "json").stdout)
+    found = {
+        word: json.loads(relevo("jobs", "list", "--state", word, "-o", "json").stdout)["jobs"]
+        for word in ("retrying", "scheduled", "available")
+    }
 
     assert {job["id"]: job["standing"] for job in listed}[later] == "scheduled"
-    assert [job["id"] for job in retrying["jobs"]] == [waiting]
+    assert [job["id"] for job in found["retrying"]] == [waiting]
+    assert [job["id"] for job in found["scheduled"]] == [later]
+    assert found["available"] == listed
 
 
 def test_plain_text_has_a_header_columns_and_no_control_characters(
@@ -92,6 +98,68 @@ def test_a_list_shows_no_payload_and_show_does(
     assert "salary" not in listed
     assert shown["payload"] == {"salary": 12345678901234567890, "name": "Núñez"}
     assert shown["attempts"] == []
+
+
+def test_show_prints_the_stack_of_the_last_start_that_has_one(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    job = a_job(connection, attempt=3)
+    for place in (1, 2):
+        a_start(connection, job, place, "retried", trace_error(raised(f"boom {place}\x1b[31m")))
+    a_start(connection, job, 3, "lost", "worker lost")
+    connection.commit()
+
+    shown = relevo("jobs", "show", str(job)).stdout
+
+    _table, _, stack = shown.partition("\n\nthe stack of start 2:\n")
+    head, file, *_ = stack.splitlines()
+    assert head == r"    ValueError: boom 2\x1b[31m"
+    assert file.startswith('      File "')
+    assert "in raised" in stack
+    assert "boom 1" not in stack
+
+
+def test_without_a_stack_show_ends_with_the_starts(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    job = a_job(connection, attempt=1)
+    a_start(connection, job, 1, "released", "OperationalError: no\nDETAIL: the disk is full")
+    connection.commit()
+
+    assert "stack" not in relevo("jobs", "show", str(job)).stdout
+
+
+@pytest.mark.parametrize(("language", "word"), [("es", "perdido"), ("pt", "perdido")])
+def test_what_became_of_a_start_is_said_in_the_readers_language(
+    relevo: Command, connection: psycopg.Connection, language: str, word: str
+) -> None:
+    job = a_job(connection, attempt=1)
+    a_start(connection, job, 1, "lost", "worker lost")
+    connection.commit()
+    relevo.variables["RELEVO_LANG"] = language
+
+    said = relevo("jobs", "show", str(job)).stdout
+    data = json.loads(relevo("jobs", "show", str(job), "-o", "json").stdout)
+
+    assert said.splitlines()[-1].split()[:2] == ["1", word]
+    assert data["attempts"][0]["outcome"] == "lost"
+
+
+def a_start(
+    connection: psycopg.Connection, job: int, attempt: int, outcome: str, error: str
+) -> None:
+    connection.execute(
+        "INSERT INTO relevo.attempts (tenant_id, job_id, attempt, outcome, error) "
+        "SELECT tenant_id, id, %s, %s, %s FROM relevo.jobs WHERE id = %s",
+        [attempt, outcome, error, job],
+    )
+
+
+def raised(message: str) -> ValueError:
+    try:
+        raise ValueError(message)  # noqa: TRY301 -- for its stack
+    except ValueError as error:
+        return error
 
 
 def test_the_starts_that_count_are_called_so_everywhere(
@@ -142,8 +210,41 @@ def test_retry_by_filter_takes_the_failed_ones_and_needs_yes(
 
 
 def test_retry_without_saying_which_is_refused(relevo: Command) -> None:
-    assert relevo("jobs", "retry", "--yes").returncode == 2
-    assert relevo("jobs", "retry", "1", "--kind", "x", "--yes").returncode == 2
+    neither = relevo("jobs", "retry", "--yes")
+    both = relevo("jobs", "retry", "1", "--kind", "x", "--yes")
+
+    assert (neither.returncode, both.returncode) == (2, 2)
+    assert "not both" in both.stderr
+    assert "not both" not in neither.stderr
+
+
+def test_a_filter_that_finds_no_failed_job_says_so_and_where_the_retrying_ones_are(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    waiting = [a_job(connection, attempt=1) for _ in range(3)]
+    connection.commit()
+
+    for words in (["--yes"], []):
+        none = relevo("jobs", "retry", "--kind", "test.work", *words)
+        assert none.returncode == 0
+        assert none.stdout == ""
+        assert "no job in the state failed" in none.stderr
+        assert "3 jobs that wait for their retry" in none.stderr
+        assert "--state retrying" in none.stderr
+        assert "--yes" not in none.stderr
+    as_json = relevo("jobs", "retry", "--kind", "test.work", "--yes", "-o", "json")
+    done = relevo(
+        "jobs", "retry", "--kind", "test.work", "--state", "retrying", "--yes", "-o", "json"
+    )
+
+    assert json.loads(as_json.stdout) == {"retried": [], "refused": []}
+    assert json.loads(done.stdout)["retried"] == waiting
+
+
+def test_a_filter_that_finds_nothing_at_all_only_says_so(relevo: Command) -> None:
+    none = relevo("jobs", "retry", "--kind", "test.work", "--yes")
+
+    assert none.stderr.splitlines() == ["no job in the state failed matches the filter"]
 
 
 def test_a_job_that_cannot_be_retried_leaves_the_others_be(

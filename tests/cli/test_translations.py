@@ -11,6 +11,7 @@ from command_texts import Text
 from relevo.cli.language import gettext, ngettext, speak
 from relevo.cli.main import build_cli
 from relevo.i18n.translator import read_catalogue
+from relevo.integrations.smtp import BadMailSetting, settings_from_environment
 from relevo_apps import main as composition
 
 SPOKEN = ["es", "pt"]
@@ -127,6 +128,27 @@ def test_the_catalogues_are_sound(language: str) -> None:
     assert [(message.id, errors) for message, errors in catalogue.check()] == []
     assert [message.id for message in catalogue if message.fuzzy and message.id] == []
     assert catalogue.obsolete == {}
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"RELEVO_SMTP_URL": "smtp://127.0.0.1"},
+        {"RELEVO_SMTP_URL": "smtp://127.0.0.1", "RELEVO_SMTP_FROM": "nobody"},
+        {"RELEVO_SMTP_URL": "smtp://127.0.0.1?verify=off", "RELEVO_SMTP_FROM": "hr@example.com"},
+        {"RELEVO_SMTP_URL": "smtp://127.0.0.1?starttls=no", "RELEVO_SMTP_FROM": "hr@example.com"},
+    ],
+)
+def test_a_wrong_mail_setting_is_told_in_texts_that_catalogues_have(
+    environment: dict[str, str],
+) -> None:
+    known = {text.english for text in texts.sources("relevo")} | ELSEWHERE
+
+    with pytest.raises(BadMailSetting) as refused:
+        settings_from_environment(environment)
+
+    assert {refused.value.problem, refused.value.remedy} <= known
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import signal
 import psycopg
 import pytest
 from real_command import PATIENCE, Command, read_until
-from talking_jobs import talk
+from talking_jobs import give_up, talk
 
 import workers
 from child_jobs import note, slow
@@ -90,7 +90,7 @@ def test_a_copy_delivers_nothing_until_it_is_adopted(
     refused = relevo("worker", "--drain", *APP)
     state = job_row(connection, job.id)["state"]
     connection.commit()
-    adopted = relevo("db", "adopt")
+    adopted = relevo("db", "adopt", "--yes")
     ran = relevo("worker", "--drain", *APP)
 
     assert refused.returncode == 4
@@ -118,8 +118,9 @@ def test_a_worker_serves_only_the_queues_that_it_is_given(
     there = note.with_options(queue="there").enqueue(connection)
     connection.commit()
 
-    relevo("worker", "--drain", "-q", "here", "-q", "elsewhere", *APP)
+    ran = relevo("worker", "--drain", "-q", "here", "-q", "elsewhere", *APP)
 
+    assert "uses the queue here; its queues are: default" in ran.stderr
     assert job_row(connection, here.id)["state"] == "completed"
     assert job_row(connection, there.id)["state"] == "available"
 
@@ -141,6 +142,19 @@ def test_log_lines_name_their_job_and_move_no_cursor(
         assert json.loads(lines[0])["job_id"] == job.id
     else:
         assert f"job_id={job.id} kind=talking.job" in lines[0]
+
+
+def test_the_log_says_which_session_the_starts_are_of(
+    relevo: Command, connection: psycopg.Connection
+) -> None:
+    job = give_up.enqueue(connection)
+    connection.commit()
+
+    ran = relevo("worker", "--drain", "--app", "talking_jobs:app")
+    shown = json.loads(relevo("jobs", "show", str(job.id), "-o", "json").stdout)
+
+    (start,) = shown["attempts"]
+    assert f"session {start['worker']} begins for worker " in ran.stderr
 
 
 @pytest.mark.parametrize("app", ["child_jobs", "child_jobs:nothing", "nowhere:app", "json:dumps"])

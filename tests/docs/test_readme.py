@@ -36,7 +36,7 @@ def test_the_first_five_minutes_run_as_written(
     shown = ""
 
     # The test's database is a clone, which a worker would rightly refuse to serve.
-    run_command("relevo db adopt", tmp_path)
+    run_command("relevo db adopt --yes", tmp_path)
     for language, block in typed:
         if language == "python":
             exec(compile(block, "README.md", "exec"), names)  # noqa: S102 -- the code is ours

@@ -60,6 +60,7 @@ def test_filters_narrow_a_page(connection: psycopg.Connection) -> None:
     other = a_job(connection, kind="other.kind", queue="another", aggregate_id="cycle-1")
     failed = a_job(connection, state="failed")
     retrying = a_job(connection, attempt=2)
+    later = a_job(connection, available_at="2100-01-01")
 
     def ids(**filters: object) -> list[int]:
         page = run(connection, list_page(DEFAULT_TENANT, **filters))
@@ -68,7 +69,8 @@ def test_filters_narrow_a_page(connection: psycopg.Connection) -> None:
     assert ids(queue="another") == ids(kind="other.kind") == ids(aggregate_id="cycle-1") == [other]
     assert ids(state=JobState.FAILED) == [failed]
     assert ids(retrying=True) == [retrying]
-    assert ids(state=JobState.AVAILABLE, retrying=False) == [other, plain]
+    assert ids(state=JobState.AVAILABLE, retrying=False, due=True) == [other, plain]
+    assert ids(due=False) == [later]
 
 
 def test_the_jobs_of_another_tenant_are_not_there(connection: psycopg.Connection) -> None:

@@ -8,7 +8,7 @@ the driver along.
 from typing import TYPE_CHECKING
 
 from relevo.cli.checkup import Checkup
-from relevo.cli.declare import Late, command, group, option
+from relevo.cli.declare import Late, Whole, command, group, option
 from relevo.cli.durations import Duration
 from relevo.cli.exits import Exit, register_exit
 from relevo.cli.language import gettext, ngettext, say_error
@@ -28,6 +28,7 @@ __all__ = [
     "Late",
     "Progress",
     "Shell",
+    "Whole",
     "build_cli",
     "command",
     "gettext",

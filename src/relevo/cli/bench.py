@@ -15,8 +15,6 @@ from dataclasses import fields
 from types import FrameType
 from typing import Final
 
-import click
-
 from relevo.api import perform
 from relevo.bench.compare import Ratio, compare
 from relevo.bench.errors import MarkedAsProduction
@@ -25,7 +23,7 @@ from relevo.bench.raw import RawQueue
 from relevo.bench.scratch import scratch
 from relevo.bench.trial import Figures, Sizes, measure_rounds
 from relevo.cli.database import Database
-from relevo.cli.declare import command, option
+from relevo.cli.declare import Whole, command, option
 from relevo.cli.errors import OtherDatabase
 from relevo.cli.language import gettext as _
 from relevo.cli.logs import log_to_stderr
@@ -43,28 +41,28 @@ _Found = Mapping[str, Mapping[int, Figures]]
 @command("bench")
 @option(
     "--jobs",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=10_000,
     show_default=True,
     help="How many jobs are added in bulk and drained, in each round.",
 )
 @option(
     "--single",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1_000,
     show_default=True,
     help="How many jobs are added one by one.",
 )
 @option(
     "--idle",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=50,
     show_default=True,
     help="How many jobs are added to an idle worker, to see how soon they start.",
 )
 @option(
     "--rounds",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=3,
     show_default=True,
     help="How often both are measured, in turn.",

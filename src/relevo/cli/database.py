@@ -18,7 +18,7 @@ from typing import Any, Final
 from uuid import UUID
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo, timeout_from_conninfo
 
 from relevo.api import perform
 from relevo.cli.errors import (
@@ -247,6 +247,8 @@ def unreachable(address: str, error: psycopg.Error) -> DatabaseUnreachable:
 def _check(dsn: str, source: str) -> None:
     try:
         parts = conninfo_to_dict(dsn)
+        if "connect_timeout" in parts:
+            timeout_from_conninfo(parts)
     except psycopg.ProgrammingError:
         # The driver's text quotes the string, and with it perhaps the password.
         raise UnreadableDsn(source=source) from None

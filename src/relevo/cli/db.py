@@ -121,7 +121,9 @@ def adopt_database(shell: Shell, environment: str | None, *, yes: bool) -> None:
         with database.connect(WORKER_ROLE) as working:
             waiting = count_by_queue(perform(working, list_waiting()))
         if not before.matches:
-            _warn_of(shell, before, waiting, yes=yes)
+            _warn_of(shell, before, waiting)
+            if not yes:
+                _ask(shell)
         with connection.transaction():
             now = perform(connection, adopt(environment))
     if shell.out.as_json:
@@ -143,16 +145,28 @@ def adopt_database(shell: Shell, environment: str | None, *, yes: bool) -> None:
         )
 
 
-def _warn_of(shell: Shell, before: IdentityCheck, waiting: Mapping[str, int], *, yes: bool) -> None:
-    """Say what adopting would let out, and ask where somebody can answer."""
+def _warn_of(shell: Shell, before: IdentityCheck, waiting: Mapping[str, int]) -> None:
+    """Say what adopting would let out."""
     shell.out.note(say_differences(before))
     shell.out.note(
         _("jobs that workers would run from here: %(jobs)s") % {"jobs": say_waiting(waiting, {})}
         if waiting
         else _("no job is waiting")
     )
-    if not yes and sys.stdin.isatty():
-        click.confirm(_("Let workers deliver from this database?"), abort=True, err=True)
+
+
+def _ask(shell: Shell) -> None:
+    """End the command unless somebody says yes; nobody is no yes."""
+    if not sys.stdin.isatty():
+        raise click.UsageError(
+            _(
+                "workers would deliver from this database, and there is no terminal to ask on; "
+                "add --yes if they should"
+            )
+        )
+    if not click.confirm(_("Let workers deliver from this database?"), err=True):
+        shell.out.note(_("nothing was changed: workers deliver nothing from this database"))
+        click.get_current_context().exit(Exit.ERROR)
 
 
 def _migrate(shell: Shell, database: Database, environment: str | None) -> list[Step]:

@@ -52,6 +52,20 @@ class Command(click.Command):
         return option
 
 
+class Whole(click.IntRange):
+    """A whole number, perhaps within bounds; click's own words for another are no language's."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read what was written."""
+        try:
+            int(value)
+        except ValueError:
+            self.fail(
+                _("%(value)r is no whole number; write it like 16") % {"value": value}, param, ctx
+            )
+        return super().convert(value, param, ctx)
+
+
 @dataclass(frozen=True, slots=True)
 class Late:
     """A command that is imported when it is needed.
@@ -106,6 +120,18 @@ class Group(Command, click.Group):
         if cmd_name in self.late:
             return self.late[cmd_name].load()
         return super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that was typed; late ones are among those it is compared with."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            known = self.list_commands(ctx)
+            raise click.exceptions.NoSuchCommand(
+                error.command_name, possibilities=known, ctx=ctx
+            ) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands."""

@@ -1,5 +1,6 @@
 """A job as people and as machines see it on the command line."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -9,6 +10,8 @@ from relevo.model.job import Attempt, Job, JobState
 RETRYING: Final = "retrying"
 SCHEDULED: Final = "scheduled"
 _SHOWN_ERROR: Final = 60
+_FRAME: Final = '\n  File "'
+"""How Python begins each call of a stack."""
 
 
 def standing(job: Job) -> str:
@@ -20,12 +23,21 @@ def standing(job: Job) -> str:
     return SCHEDULED if job.available_at > datetime.now(UTC) else job.state.value
 
 
+def say_standing(word: str) -> str:
+    """Say a standing in the language of the run.
+
+    Args:
+        word: What `standing` answered, or --state said.
+    """
+    return _words()[word]
+
+
 def job_row(job: Job) -> tuple[object, ...]:
     """Answer the line of one job in a list."""
     when = job.finished_at or (job.started_at if job.state is JobState.RUNNING else None)
     return (
         job.id,
-        _words()[standing(job)],
+        say_standing(standing(job)),
         job.queue,
         job.kind,
         f"{_starts(job)}/{job.max_attempts}",
@@ -41,7 +53,7 @@ def said(job: Job) -> dict[str, object]:
         _("tenant"): job.tenant_id,
         _("queue"): job.queue,
         _("kind"): job.kind,
-        _("state"): _words()[standing(job)],
+        _("state"): say_standing(standing(job)),
         _("starts"): f"{_starts(job)}/{job.max_attempts}",
         _("losses"): job.losses or None,
         _("priority"): job.priority,
@@ -105,12 +117,24 @@ def attempt_row(attempt: Attempt) -> tuple[object, ...]:
     """Answer the line of one start in a list."""
     return (
         attempt.attempt,
-        attempt.outcome,
+        _outcomes()[attempt.outcome],
         attempt.worker,
         attempt.started_at,
         attempt.finished_at,
         _first_line(attempt.error),
     )
+
+
+def last_stack(history: Sequence[Attempt]) -> tuple[int, str] | None:
+    """Answer the last start whose error has a stack, and that error whole, or None.
+
+    Args:
+        history: The starts, oldest first.
+    """
+    for attempt in reversed(history):
+        if attempt.error is not None and _FRAME in attempt.error:
+            return attempt.attempt, attempt.error
+    return None
 
 
 def _starts(job: Job) -> int:
@@ -132,4 +156,16 @@ def _words() -> dict[str, str]:
         JobState.COMPLETED: _("completed"),
         JobState.FAILED: _("failed"),
         JobState.CANCELLED: _("cancelled"),
+    }
+
+
+def _outcomes() -> dict[str, str]:
+    return {
+        "completed": _("completed"),
+        "retried": _("retried"),
+        "snoozed": _("snoozed"),
+        "released": _("released"),
+        "lost": _("lost"),
+        "failed": _("failed"),
+        "cancelled": _("cancelled"),
     }

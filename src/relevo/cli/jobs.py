@@ -1,7 +1,8 @@
 """`relevo jobs`: look at jobs, and try them again."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import indent
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
@@ -10,15 +11,18 @@ import psycopg
 
 from relevo.api import perform
 from relevo.cli.database import Database
-from relevo.cli.declare import group, option
+from relevo.cli.declare import Whole, group, option
 from relevo.cli.exits import Exit
 from relevo.cli.job_views import (
     RETRYING,
+    SCHEDULED,
     attempt_fields,
     attempt_row,
     job_fields,
     job_row,
+    last_stack,
     said,
+    say_standing,
 )
 from relevo.cli.language import gettext as _
 from relevo.cli.language import ngettext, say_error
@@ -38,13 +42,19 @@ _BATCH: Final = 200
 _LARGEST: Final = 2**63 - 1
 """A job's id is a bigint; nobody has a larger one."""
 
+_APART: Final[dict[str, dict[str, Any]]] = {
+    RETRYING: {"state": JobState.AVAILABLE, "retrying": True},
+    SCHEDULED: {"state": JobState.AVAILABLE, "retrying": False, "due": False},
+}
+"""Available jobs that people see under a word of their own, told apart as `standing` does."""
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Which jobs are meant.
 
     Attributes:
-        state: A state, or `RETRYING`.
+        state: A state, `RETRYING` or `SCHEDULED`.
         queue: Only of this queue.
         kind: Only of this kind.
         aggregate: Only of this aggregate.
@@ -62,21 +72,20 @@ class Filter:
 
     def page(self, tenant_id: UUID, before: int | None, limit: int) -> Any:
         """Answer the operation that reads one page of them, newest first."""
-        retrying = self.state == RETRYING
+        stands = _APART.get(self.state or "") or {"state": self.state and JobState(self.state)}
         return inspect.list_page(
             tenant_id,
             queue=self.queue,
             kind=self.kind,
-            state=None if self.state is None or retrying else JobState(self.state),
-            retrying=True if retrying else None,
             aggregate_id=self.aggregate,
             before=before,
             limit=limit,
+            **stands,
         )
 
 
 def _filter_options(function: F) -> F:
-    states = [*(state.value for state in JobState), RETRYING]
+    states = [*(state.value for state in JobState), RETRYING, SCHEDULED]
     shared = [
         options(),
         option("--aggregate", metavar="ID", help="Only jobs about this: a cycle, an order."),
@@ -98,10 +107,12 @@ def jobs() -> None:
 
 @jobs.command("list")
 @_filter_options
-@option("--before", type=int, metavar="ID", help="Only jobs older than this one: the next page.")
+@option(
+    "--before", type=Whole(1), metavar="ID", help="Only jobs older than this one: the next page."
+)
 @option(
     "--limit",
-    type=click.IntRange(1, 1000),
+    type=Whole(1, 1000),
     default=50,
     show_default=True,
     help="At most so many jobs.",
@@ -130,7 +141,7 @@ def list_jobs(
 
 
 @jobs.command("show")
-@click.argument("job_id", type=int, metavar="ID")
+@click.argument("job_id", type=Whole(), metavar="ID")
 @tenant_option
 @options()
 @pass_shell
@@ -159,12 +170,17 @@ def show(shell: Shell, /, *, job_id: int, tenant: str | None) -> None:
         shell.out.line()
         columns = [_("start"), _("outcome"), _("worker"), _("began"), _("ended"), _("error")]
         shell.out.table(columns, [attempt_row(attempt) for attempt in history])
+    if (found_stack := last_stack(history)) is not None:
+        start, stack = found_stack
+        shell.out.line()
+        shell.out.line(_("the stack of start %(start)d:") % {"start": start})
+        shell.out.line(indent(stack, "    "))
     if found.archived_at is not None:
         shell.out.note(_("this job is in the archive, so it cannot be retried"))
 
 
 @jobs.command("retry")
-@click.argument("job_ids", type=int, metavar="[ID]...", nargs=-1)
+@click.argument("job_ids", type=Whole(), metavar="[ID]...", nargs=-1)
 @_filter_options
 @option("--yes", is_flag=True, help="Retry every job that the filter finds.")
 @pass_shell
@@ -183,15 +199,20 @@ def retry(
     filter finds the failed ones.
     """
     meant = Filter(**wanted)
-    if bool(job_ids) == (not meant.is_empty):
+    if job_ids and not meant.is_empty:
+        raise click.UsageError(
+            _("name jobs by their ids or with a filter such as --kind, not both")
+        )
+    if not job_ids and meant.is_empty:
         raise click.UsageError(_("name jobs by their ids, or with a filter such as --kind"))
     with shell.database() as database:
         tenant_id = _tenant(database, tenant)
         if not job_ids:
-            filtered = Filter(
-                meant.state or JobState.FAILED, meant.queue, meant.kind, meant.aggregate
-            )
+            filtered = replace(meant, state=meant.state or JobState.FAILED)
             job_ids = _matching(database, tenant_id, filtered)
+            if not job_ids:
+                _say_none(shell, database, tenant_id, filtered)
+                return
             if not yes:
                 raise click.UsageError(
                     ngettext(
@@ -224,6 +245,23 @@ def _matching(database: Database, tenant_id: UUID, meant: Filter) -> tuple[int, 
             if before is None:
                 # Oldest first, the order in which everybody locks jobs.
                 return tuple(reversed(found))
+
+
+def _say_none(shell: Shell, database: Database, tenant_id: UUID, meant: Filter) -> None:
+    """Say that the filter finds nothing, and where those that wait for a retry are."""
+    state = say_standing(str(meant.state))
+    shell.out.note(_("no job in the state %(state)s matches the filter") % {"state": state})
+    if meant.state == JobState.FAILED and (
+        retrying := len(_matching(database, tenant_id, replace(meant, state=RETRYING)))
+    ):
+        text = ngettext(
+            "%(count)d job that waits for its retry does; --state retrying finds it",
+            "%(count)d jobs that wait for their retry do; --state retrying finds them",
+            retrying,
+        )
+        shell.out.note(text % {"count": retrying})
+    if shell.out.as_json:
+        shell.out.json({"retried": [], "refused": []})
 
 
 def _retry(

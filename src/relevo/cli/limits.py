@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from relevo.api import perform
-from relevo.cli.declare import Group, option
+from relevo.cli.declare import Group, Whole, option
 from relevo.cli.durations import Duration, write_duration
 from relevo.cli.language import gettext as _
 from relevo.cli.scopes import (
@@ -74,7 +74,7 @@ def list_all(shell: Shell) -> None:
 
 @limits.command("set")
 @scope_arguments(_LIMITED)
-@click.argument("most", type=click.IntRange(0, MOST), metavar="MOST")
+@click.argument("most", type=Whole(0, MOST), metavar="MOST")
 @option(
     "--within",
     type=Duration(),

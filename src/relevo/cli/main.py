@@ -110,6 +110,8 @@ def build_cli(
         late=late,
         make_shell=lambda: Shell(app, lines, checkups),
         catalogues=catalogues,
+        # Every command below has these too.
+        context_settings={"help_option_names": ["-h", "--help"]},
         help="Work that must happen later, once, and in full, kept in your PostgreSQL.",
     )
     for each in commands:

@@ -9,7 +9,8 @@ import traceback
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
@@ -94,6 +95,15 @@ class Shell:
 
 pass_shell = click.make_pass_decorator(Shell)
 
+app_option: Final = option(
+    "--app",
+    "named",
+    metavar="MODULE:NAME",
+    envvar="RELEVO_APP",
+    help="Another application whose jobs workers run; else RELEVO_APP, or relevo's own.",
+)
+"""Adds --app; `Shell.application` reads what it says."""
+
 
 def options(
     *, database: bool = True, listen: bool = False, output: bool = True
@@ -103,7 +113,7 @@ def options(
     Args:
         database: Whether the command works on a database.
         listen: Whether it also listens.
-        output: Whether it prints data.
+        output: Whether it prints data; else it refuses -o json.
     """
     shared = [
         option("--debug", is_flag=True, help="Show where an error came from.", **_kept("debug")),
@@ -146,11 +156,29 @@ def options(
         )
 
     def add(function: F) -> F:
+        if not output:
+            function = _without_json(function)
         for each in shared:
             function = each(function)
         return function
 
     return add
+
+
+def _without_json(function: F) -> F:
+    """Refuse -o json, which may stand before the name of a command that has none."""
+
+    @wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        ctx = click.get_current_context()
+        if ctx.ensure_object(Shell).out.as_json:
+            raise click.UsageError(
+                _("`%(command)s` has no JSON to print; leave -o json out")
+                % {"command": ctx.command_path}
+            )
+        return function(*args, **kwargs)
+
+    return cast("F", run)
 
 
 def _kept(name: str) -> dict[str, Any]:

@@ -16,14 +16,14 @@ import click
 
 from relevo.app import Relevo
 from relevo.cli.database import Database
-from relevo.cli.declare import command, option
+from relevo.cli.declare import Whole, command, option
 from relevo.cli.durations import Duration, write_duration
 from relevo.cli.goodbye import say_goodbye
 from relevo.cli.language import gettext as _
 from relevo.cli.logs import FORMATS, log_to_stderr
 from relevo.cli.processes import serve_in_processes
 from relevo.cli.ready import require_ready
-from relevo.cli.shell import Shell, options, pass_shell
+from relevo.cli.shell import Shell, app_option, options, pass_shell
 from relevo.db.migrate import migrate
 from relevo.loops.lifeline import Lifeline
 from relevo.loops.settings import WorkerSettings
@@ -73,7 +73,7 @@ def _worker_options(function: F) -> F:
         ),
         option(
             "--concurrency",
-            type=click.IntRange(min=1),
+            type=Whole(min=1),
             default=_DEFAULTS["concurrency"],
             show_default=True,
             help="How many jobs may run at once.",
@@ -86,13 +86,7 @@ def _worker_options(function: F) -> F:
             metavar="NAME",
             help="A queue to serve; may be repeated. Else every queue of the application.",
         ),
-        option(
-            "--app",
-            "named",
-            metavar="MODULE:NAME",
-            envvar="RELEVO_APP",
-            help="Another application whose jobs to run; else RELEVO_APP, or relevo's own.",
-        ),
+        app_option,
     ]
     for each in shared:
         function = each(function)
@@ -104,7 +98,7 @@ def _worker_options(function: F) -> F:
 @option("--drain", is_flag=True, help="Stop once nothing is due.")
 @option(
     "--processes",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=1,
     show_default=True,
     metavar="N",
@@ -209,8 +203,13 @@ def _serve_under(lifeline: Lifeline, app: Relevo, serving: WorkerSettings) -> No
 
 
 def _say_unused(shell: Shell, app: Relevo, queues: Sequence[str]) -> None:
-    for queue in sorted(set(queues) - set(app.registry.queues())):
-        shell.out.note(_("no kind of this application uses the queue %(queue)s") % {"queue": queue})
+    """Note queues that look mistyped; no refusal, for an enqueue may name another queue."""
+    used = app.registry.queues()
+    for queue in sorted(set(queues) - set(used)):
+        shell.out.note(
+            _("no kind of this application uses the queue %(queue)s; its queues are: %(queues)s")
+            % {"queue": queue, "queues": ", ".join(used) or "-"}
+        )
 
 
 def _stop_on_signals(running: Worker, say: Callable[[], None]) -> None:

@@ -128,6 +128,8 @@ class Heartbeat:
                     lease=self._lease,
                 ),
             )
+            # The number that `jobs show` has for each start, beside the name that people know.
+            _LOG.info("session %s begins for worker %s", self.worker, self._settings.name)
             self._opened()
 
     def _drop(self) -> None:

@@ -8,14 +8,14 @@ import click
 import psycopg
 
 from relevo.cli.database import reason_of
-from relevo.cli.declare import command, option
+from relevo.cli.declare import Whole, command, option
 from relevo.cli.doctor import delivery, queues, schema, server, storage
 from relevo.cli.doctor.finding import Check, Finding, Patient, Status, fail, first, ok, warn
 from relevo.cli.durations import Duration
 from relevo.cli.exits import Exit
 from relevo.cli.language import gettext as _
 from relevo.cli.language import say_error
-from relevo.cli.shell import Shell, options
+from relevo.cli.shell import Shell, app_option, options
 from relevo.errors import RelevoError
 from relevo.loops.settings import ENGINE_CONNECTIONS
 
@@ -27,13 +27,11 @@ CHECKS: Final[Sequence[Check]] = (
     *queues.CHECKS,
 )
 
-"""Claim, settle, rescue, listen and heartbeat."""
-
 
 @command("doctor")
 @option(
     "--connections",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     default=ENGINE_CONNECTIONS + 16,
     show_default=True,
     help="How many connections one worker may open: six of its own, twice eight of handlers.",
@@ -45,9 +43,12 @@ CHECKS: Final[Sequence[Check]] = (
     show_default=True,
     help="How old a transaction may be that keeps dead rows.",
 )
+@app_option
 @options(listen=True)
 @click.pass_context
-def doctor(ctx: click.Context, connections: int, transaction_age: timedelta) -> None:
+def doctor(
+    ctx: click.Context, named: str | None, connections: int, transaction_age: timedelta
+) -> None:
     """Check everything that delivery rests on, and say what to do."""
     shell = ctx.ensure_object(Shell)
     with shell.database() as database, database.connect() as connection:
@@ -56,6 +57,8 @@ def doctor(ctx: click.Context, connections: int, transaction_age: timedelta) -> 
         )
         found = _examine(shell, patient)
     for checkup in shell.checkups():
+        if named is not None and not checkup.is_set_up():
+            continue
         why, fix = checkup.examine()
         found[checkup.code] = ok(why) if fix is None else warn(why, fix)
     _report(shell, found)

@@ -93,9 +93,9 @@ def warn(why: str, fix: str, figures: Mapping[str, object] | None = None) -> Fin
     return Finding(Status.WARN, why, fix, figures or {})
 
 
-def fail(why: str, fix: str) -> Finding:
+def fail(why: str, fix: str, figures: Mapping[str, object] | None = None) -> Finding:
     """Answer that delivery is in danger, or somebody sees too much."""
-    return Finding(Status.FAIL, why, fix)
+    return Finding(Status.FAIL, why, fix, figures or {})
 
 
 def read(

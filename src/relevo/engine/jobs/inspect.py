@@ -6,6 +6,7 @@ from uuid import UUID
 
 from relevo.db.operation import Operation
 from relevo.engine.jobs.errors import JobNotFound
+from relevo.engine.jobs.rescue import UNSERVED_DELAY
 from relevo.model.job import Attempt, Job, JobState
 from relevo.store import archive, attempts, pauses, workers
 from relevo.store.jobs import read as read_rows
@@ -25,7 +26,6 @@ __all__ = [
 
 list_pauses = pauses.list_pauses
 Pause = pauses.Pause
-list_waiting = read_rows.list_waiting
 Waiting = read_rows.Waiting
 list_workers = workers.list_workers
 count = read_rows.count_jobs
@@ -59,6 +59,14 @@ class JobPage:
     before: int | None
 
 
+def list_waiting() -> Operation[list[Waiting]]:
+    """Answer what waits, by queue and kind; only a role that sees every tenant sees all of it.
+
+    Soon is what workers may have put off because none of them serves its kind.
+    """
+    return read_rows.list_waiting(UNSERVED_DELAY)
+
+
 def list_page(
     tenant_id: UUID,
     *,
@@ -66,6 +74,7 @@ def list_page(
     kind: str | None = None,
     state: JobState | None = None,
     retrying: bool | None = None,
+    due: bool | None = None,
     aggregate_id: str | None = None,
     before: int | None = None,
     limit: int = 50,
@@ -78,6 +87,7 @@ def list_page(
         kind: Only of this kind.
         state: Only in this state.
         retrying: Only jobs that wait for a retry (or only those that do not).
+        due: Only jobs whose time has come (or only those whose time has not).
         aggregate_id: Only of this aggregate.
         before: The `before` of the page that came first.
         limit: At most so many jobs.
@@ -88,6 +98,7 @@ def list_page(
         kind=kind,
         state=None if state is None else state.value,
         retrying=retrying,
+        due=due,
         aggregate_id=aggregate_id,
         before=before,
         limit=limit + 1,

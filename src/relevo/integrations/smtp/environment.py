@@ -47,8 +47,15 @@ def settings_from_environment(environment: Mapping[str, str] | None = None) -> S
         BadMailSetting: A variable is missing or cannot be used; its value is not repeated.
     """
     env = os.environ if environment is None else environment
-    url = _required(env, URL, "smtp://user:password@host:587")
-    sender = _mailbox(FROM, _required(env, FROM, "Evaluations <hr@example.com>"))
+    if not (url := env.get(URL, "").strip()):
+        raise BadMailSetting(
+            name=URL, problem="is not set", remedy="set it, as in smtp://user:password@host:587"
+        )
+    if not (sent_by := env.get(FROM, "").strip()):
+        raise BadMailSetting(
+            name=FROM, problem="is not set", remedy="set it, as in Evaluations <hr@example.com>"
+        )
+    sender = _mailbox(FROM, sent_by)
     return _settings(url, sender, env)
 
 
@@ -113,7 +120,8 @@ def _options(query: str) -> dict[str, str]:
         raise BadMailSetting(
             name=URL,
             problem="has an option that is not known",
-            remedy=f"use {', '.join(sorted(_OPTIONS))}, and {_ENCODE}",
+            remedy="use ca, plain_auth or starttls, and percent-encode @ : / ? # in the user "
+            "and the password",
         )
     return options
 
@@ -131,16 +139,11 @@ def _one_of(name: str, options: Mapping[str, str], choices: Mapping[str, T]) -> 
     if given not in choices:
         raise BadMailSetting(
             name=URL,
-            problem=f"has an unknown value for {name}",
-            remedy=f"use {' or '.join(choice for choice in choices if choice)}",
+            problem="has an option with an unknown value",
+            remedy="write starttls=required or starttls=off, and plain_auth=refuse or "
+            "plain_auth=allow",
         )
     return choices[given]
-
-
-def _required(env: Mapping[str, str], name: str, example: str) -> str:
-    if value := env.get(name, "").strip():
-        return value
-    raise BadMailSetting(name=name, problem="is not set", remedy=f"set it, as in {example}")
 
 
 def _password(in_url: str, env: Mapping[str, str]) -> Secret:
@@ -162,10 +165,10 @@ def _password(in_url: str, env: Mapping[str, str]) -> Secret:
 def _mailbox(name: str, text: str) -> Mailbox:
     try:
         return Mailbox.parse(text)
-    except BadMailbox as error:
+    except BadMailbox:
         raise BadMailSetting(
             name=name,
-            problem=f"holds no mail address ({error.problem})",
+            problem="holds no mail address",
             remedy="write ana@example.com or Ana <ana@example.com>",
         ) from None
 

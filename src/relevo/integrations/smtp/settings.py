@@ -197,7 +197,7 @@ class SmtpSettings:
             return ssl.create_default_context(cafile=self.ca_file)
         except OSError as error:
             raise BadMailSetting(
-                name="ca",
-                problem=f"names {self.ca_file}, which cannot be read as certificates",
+                name=f"ca={self.ca_file}",
+                problem="cannot be read as certificates",
                 remedy="give a PEM file that this user can read",
             ) from error

@@ -5,6 +5,7 @@ Each function is an operation: it runs on the caller's connection and never comm
 
 import json
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
@@ -24,14 +25,18 @@ class Waiting:
         kind: The kind.
         due: How many could run now.
         later: How many wait for their time, retries among them.
+        soon: How many of these are due within the time that was asked for.
         seconds: How long the first of them has been due; 0 where none is.
+        age: How long it is since the first of those due or soon was made, started or requeued.
     """
 
     queue: str
     kind: str
     due: int
     later: int
+    soon: int
     seconds: float
+    age: float
 
 
 def list_jobs(
@@ -41,6 +46,7 @@ def list_jobs(
     kind: str | None,
     state: str | None,
     retrying: bool | None,
+    due: bool | None,
     aggregate_id: str | None,
     before: int | None,
     limit: int,
@@ -52,6 +58,7 @@ def list_jobs(
         "kind": kind,
         "state": state,
         "retrying": retrying,
+        "due": due,
         "aggregate_id": aggregate_id,
         "before": before,
         "limit": limit,
@@ -73,9 +80,9 @@ def count_jobs(tenant_id: UUID, aggregate_id: str | None) -> Operation[dict[tupl
     return {(queue, state): jobs for queue, state, jobs in rows}
 
 
-def list_waiting() -> Operation[list[Waiting]]:
+def list_waiting(soon: timedelta) -> Operation[list[Waiting]]:
     """Answer what waits, by queue and kind; only a role that sees every tenant sees all of it."""
-    rows = yield Call(STATEMENTS["list_waiting"])
+    rows = yield Call(STATEMENTS["list_waiting"], {"soon": soon.total_seconds()})
     return [Waiting(*row) for row in rows]
 
 

@@ -32,6 +32,7 @@ WHERE j.tenant_id = %(tenant_id)s::uuid
   AND (%(aggregate_id)s::text IS NULL OR j.aggregate_id = %(aggregate_id)s::text)
   AND (%(state)s::text IS NULL OR j.state = %(state)s::text)
   AND (%(retrying)s::boolean IS NULL OR (j.state = 'available' AND j.attempt > j.excused) = %(retrying)s::boolean)
+  AND (%(due)s::boolean IS NULL OR (j.available_at <= now()) = %(due)s::boolean)
 ORDER BY j.id DESC
 LIMIT %(limit)s::integer;
 
@@ -78,13 +79,26 @@ GROUP BY 1, 2
 ORDER BY 1, 2;
 
 -- name: list_waiting
--- How many jobs of all tenants are due, and how many later, by queue and kind, and how long they wait.
+-- How many jobs of all tenants are due, how many later and how many of these soon, by queue and
+-- kind, and how long they wait: since they were due, and since they were made or last touched.
 SELECT
     j.queue,
     j.kind,
     count(*) FILTER (WHERE j.available_at <= now()) AS due,
     count(*) FILTER (WHERE j.available_at > now()) AS later,
-    greatest(0, extract(epoch FROM now() - min(j.available_at)))::float8 AS seconds
+    count(*) FILTER (
+        WHERE j.available_at > now()
+          AND j.available_at <= now() + %(soon)s::float8 * interval '1 second'
+    ) AS soon,
+    greatest(0, extract(epoch FROM now() - min(j.available_at)))::float8 AS seconds,
+    coalesce(
+        extract(
+            epoch FROM now() - min(greatest(j.created_at, j.started_at, j.requeued_at)) FILTER (
+                WHERE j.available_at <= now() + %(soon)s::float8 * interval '1 second'
+            )
+        ),
+        0
+    )::float8 AS age
 FROM relevo.jobs AS j
 WHERE j.state = 'available'
 GROUP BY

@@ -1,5 +1,6 @@
 """What `relevo doctor` looks at for evaluation cycles: whether mail could go out from here."""
 
+import os
 from typing import Final
 
 from relevo.cli import Checkup
@@ -27,4 +28,8 @@ def _mail() -> tuple[str, str | None]:
     return _("mail goes to %(host)s") % {"host": f"{settings.host}:{settings.port}"}, None
 
 
-CHECKUPS: Final = (Checkup("mail", "mail", _mail),)
+def _has_mail_settings() -> bool:
+    return any(name.startswith(("RELEVO_SMTP_", "RELEVO_MAIL_")) for name in os.environ)
+
+
+CHECKUPS: Final = (Checkup("mail", "mail", _mail, _has_mail_settings),)

@@ -4,7 +4,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from relevo.cli import Exit, Shell, group, option, options, tenant_option
+from relevo.cli import Exit, Shell, Whole, group, option, options, tenant_option
 from relevo.cli import gettext as _
 from relevo_apps.evaluations import service
 from relevo_apps.evaluations.commands.desk import working
@@ -73,7 +73,7 @@ def import_file(
 
 
 @people.command("generate")
-@click.argument("size", type=click.IntRange(SMALLEST, LARGEST), metavar="N")
+@click.argument("size", type=Whole(SMALLEST, LARGEST), metavar="N")
 @option(
     "--seed", type=int, default=1, show_default=True, help="The same seed makes the same people."
 )

@@ -11,7 +11,7 @@ from typing import BinaryIO, Final, NoReturn
 import click
 
 from relevo import DEFAULT_TENANT, WEB_ROLE
-from relevo.cli import Exit, Shell, command, option, options
+from relevo.cli import Exit, Shell, Whole, command, option, options
 from relevo.cli import gettext as _
 from relevo_apps.evaluations import service
 from relevo_apps.evaluations.commands.desk import Desk
@@ -35,7 +35,7 @@ SEED: Final = 2
 @option("--people", type=click.File("rb"), help="A people file; else an organisation is made up.")
 @option(
     "--size",
-    type=click.IntRange(SMALLEST, LARGEST),
+    type=Whole(SMALLEST, LARGEST),
     default=SIZE,
     show_default=True,
     help="How many people to make up.",
