@@ -216,6 +216,9 @@ def test_debug_shows_where_an_error_came_from(nowhere: Command) -> None:
         (("jobs", "list", "--state", "sleeping"), "sleeping"),
         (("worker", "--poll", "0"), "is no duration"),
         (("worker", "--poll", "soon"), "is no duration"),
+        (("worker", "--poll", "9ms"), "pass 10ms or more"),
+        (("worker", "--lease", "500ms"), "pass 1s or more"),
+        (("top", "--every", "499ms"), "pass 500ms or more"),
         (("worker", "--concurrency", "0"), "concurrency"),
     ],
 )
