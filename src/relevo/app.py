@@ -20,6 +20,7 @@ from relevo.loops.handlers import Closer
 from relevo.loops.settings import WorkerSettings
 from relevo.loops.worker import Worker
 from relevo.model.backoff import DEFAULT_MAX_ATTEMPTS, STANDARD, Backoff
+from relevo.model.checks import check_several, refuse
 from relevo.model.errors import TenantRequired
 from relevo.model.ids import DEFAULT_TENANT
 from relevo.model.job import Enqueued, NewJob
@@ -33,7 +34,7 @@ from relevo.model.kind import (
     Retention,
 )
 from relevo.model.limit import Limit
-from relevo.model.options import Options, check_key, check_text, refuse
+from relevo.model.options import Options, check_key, check_names, check_text
 from relevo.model.payload import MAX_PAYLOAD_BYTES, PayloadSchema
 
 P = ParamSpec("P")
@@ -65,8 +66,9 @@ class JobKind(Generic[P, R]):
             **changes: Fields of `Options`; those not named keep their value.
 
         Raises:
-            InvalidOption: A value makes no sense.
+            InvalidOption: There is no such option, or a value makes no sense.
         """
+        check_names(changes)
         return JobKind(self._app, self.kind, replace(self.options, **changes))
 
     @overload
@@ -159,15 +161,9 @@ class JobKind(Generic[P, R]):
         like = self._like
         if keys is None and like.key is not None:
             keys = [like.key] * len(texts)
-        keys, aggregate_ids, lane_keys = map(_copy, (keys, aggregate_ids, lane_keys))
-        for option, values in (
-            ("keys", keys),
-            ("aggregate_ids", aggregate_ids),
-            ("lane_keys", lane_keys),
-        ):
-            if values is not None and len(values) != len(texts):
-                given = f"{len(values)} values"
-                refuse(option, given, f"there are {len(texts)} payloads", "pass one each")
+        keys = _copy("keys", keys, len(texts))
+        aggregate_ids = _copy("aggregate_ids", aggregate_ids, len(texts))
+        lane_keys = _copy("lane_keys", lane_keys, len(texts))
         for key in keys or ():
             check_key(key)
         for aggregate_id in aggregate_ids or ():
@@ -220,8 +216,16 @@ class JobKind(Generic[P, R]):
         )
 
 
-def _copy(values: Sequence[str | None] | None) -> list[str | None] | None:
-    return None if values is None else list(values)
+def _copy(
+    option: str, values: Sequence[str | None] | None, payloads: int
+) -> list[str | None] | None:
+    if values is None:
+        return None
+    check_several(option, values)
+    copied = list(values)
+    if len(copied) != payloads:
+        refuse(option, f"{len(copied)} values", f"there are {payloads} payloads", "pass one each")
+    return copied
 
 
 class Relevo:
@@ -282,6 +286,7 @@ class Relevo:
             InvalidOption: A value makes no sense.
             KindExists: The name has a handler already.
         """
+        check_several("limits", limits)
 
         def declare(handler: Callable[Concatenate[Context, P], R]) -> JobKind[P, R]:
             kind = Kind(

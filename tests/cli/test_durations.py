@@ -32,6 +32,14 @@ def test_zero_is_read_where_it_makes_sense() -> None:
     assert Duration(zero=True).convert("0", None, None) == timedelta(0)
 
 
+def test_a_span_below_the_least_is_refused_with_the_least() -> None:
+    second = Duration(least=timedelta(seconds=1))
+
+    assert second.convert("1s", None, None) == timedelta(seconds=1)
+    with pytest.raises(click.BadParameter, match="'999ms' is too short; pass 1s or more"):
+        second.convert("999ms", None, None)
+
+
 @pytest.mark.parametrize("span", ["90s", "2m", "1h", "500ms"])
 def test_what_is_written_reads_the_same(span: str) -> None:
     assert write_duration(Duration().convert(span, None, None)) == span

@@ -88,7 +88,7 @@ def test_a_look_changes_nothing_and_needs_no_owner(
 def test_the_live_view_follows_what_happens_and_q_ends_it(
     busy: Command, connection: psycopg.Connection
 ) -> None:
-    with live(busy, "top", "--every", "200ms") as screen:
+    with live(busy, "top", "--every", "500ms") as screen:
         screen.until("3 due · 2 running")
         some_jobs(connection, 4, queue="mail")
         connection.commit()
@@ -131,7 +131,7 @@ def test_a_signal_gives_the_terminal_back(busy: Command, number: signal.Signals,
 def test_a_database_that_goes_away_and_comes_back_is_told_and_found_again(
     busy: Command, server: str, database: str
 ) -> None:
-    with live(busy, "top", "--every", "100ms") as screen:
+    with live(busy, "top", "--every", "500ms") as screen:
         screen.until("q ends")
         with unreachable(server, database):
             drawn = screen.until("trying again")
@@ -171,7 +171,7 @@ def test_a_part_that_takes_too_long_is_missing_and_the_next_look_reads_less(
     """Red when one slow statement hides everything: a view is wanted most when something hangs."""
     with psycopg.connect(database) as holder, Watcher(Database(database), 5.0) as watcher:
         holder.execute("LOCK TABLE relevo.jobs IN ACCESS EXCLUSIVE MODE")
-        with live(busy, "top", "--every", "100ms") as screen:
+        with live(busy, "top", "--every", "500ms") as screen:
             seen = watcher.look()
             drawn = screen.until("took longer than two seconds")
             holder.rollback()

@@ -11,7 +11,7 @@ import pytest
 from pages import Page
 from psycopg.conninfo import conninfo_to_dict
 
-from relevo import Embedded, perform, wake
+from relevo import Cancelled, Embedded, Enqueued, perform, wake
 
 ORDERS = "CREATE TABLE orders (id bigint PRIMARY KEY, closed_at timestamptz)"
 
@@ -114,7 +114,7 @@ def test_the_page_about_connections(connection: psycopg.Connection, shop: Path) 
 
 def test_the_page_about_jobs(connection: psycopg.Connection) -> None:
     page = Page("reference/jobs.md")
-    (python,) = page.blocks("python")
+    many, limits, back = page.blocks("python")
     (sql,) = page.blocks("sql")
     connection.execute(ORDERS)
     connection.execute("INSERT INTO orders (id) VALUES (7), (8)")
@@ -131,7 +131,14 @@ def test_the_page_about_jobs(connection: psycopg.Connection) -> None:
     ]
 
     names: dict[str, Any] = {}
-    page.run(python, names)
+    page.run(many, names)
+    first, second, again = names["close"](connection, [1, 2, 1])
+    assert (first.created, second.created, again) == (True, True, Enqueued(first.id, created=False))
+
+    page.run(back, names)
+    assert names["take_back"](connection, 2) == Cancelled(cancelled=1, asked=0)
+
+    page.run(limits, names)
     job = names["post_to_42"].enqueue(connection, amount="12.50")
     lane = connection.execute(
         "SELECT lane_key, lane = relevo.lane_of(kind, lane_key) FROM relevo.jobs WHERE id = %s",

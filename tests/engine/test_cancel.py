@@ -6,9 +6,9 @@ import psycopg
 import pytest
 
 from factories import KIND, a_job, job_row, value
-from relevo import DEFAULT_TENANT, KEEP, Retention
+from relevo import DEFAULT_TENANT, KEEP, InvalidOption, Operation, Retention
 from relevo.db.drivers import run
-from relevo.engine.jobs.again import cancel_jobs
+from relevo.engine.jobs.again import cancel_jobs, requeue_jobs
 
 pytestmark = pytest.mark.core
 
@@ -36,3 +36,19 @@ def test_what_others_rely_on_stays(connection: psycopg.Connection, columns: dict
 
     assert (done.cancelled, done.asked) == (1, 1)
     assert value(connection, "SELECT count(*) FROM relevo.jobs WHERE prune_at IS NULL") == 2
+
+
+@pytest.mark.parametrize(
+    ("operation", "said"),
+    [
+        (cancel_jobs("default", KIND, "a"), "tenant_id cannot be 'default'"),
+        (cancel_jobs(DEFAULT_TENANT, KIND, "a", timedelta(days=3)), "pass a Retention"),
+        (requeue_jobs("default", [1]), "tenant_id cannot be 'default'"),
+        (requeue_jobs(DEFAULT_TENANT, [1], delay=5), r"pass timedelta\(seconds=5\)"),
+    ],
+)
+def test_a_value_of_another_type_is_refused_before_any_sql(
+    connection: psycopg.Connection, operation: Operation[object], said: str
+) -> None:
+    with pytest.raises(InvalidOption, match=said):
+        run(connection, operation)

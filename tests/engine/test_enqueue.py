@@ -1,6 +1,6 @@
 """An enqueue belongs to its caller's transaction, and a key refuses a second job."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from uuid import UUID, uuid4
 
 import psycopg
@@ -175,12 +175,34 @@ def test_priority_zero_is_not_taken_for_no_priority(connection: psycopg.Connecti
         {"headers": {"a\0b": "x"}},
         {"headers": {"at": float("nan")}},
         {"headers": {"x": "half \ud800"}},
+        {"headers": "x"},
+        {"headers": None},
+        {"tenant_id": "acme"},
+        {"aggregate_id": 5},
+        {"key": 5},
+        {"key": "k", "key_mode": "live_key"},
+        {"key": "k", "key_for": 5},
+        {"available_at": "now"},
+        {"available_at": date(2030, 1, 1)},
+        {"delay": 5},
+        {"delay": None},
+        {"priority": "1"},
+        {"max_attempts": "3"},
+        {"queue": 5},
+        {"actor": 5},
+        {"lane_key": 5},
+        {"nope": 1},
     ],
     ids=str,
 )
 def test_an_option_that_makes_no_sense_is_refused_before_any_sql(options: dict) -> None:
     with pytest.raises(InvalidOption):
         work.with_options(**options)
+
+
+def test_an_option_that_does_not_exist_is_refused_with_those_that_do() -> None:
+    with pytest.raises(InvalidOption, match=r"'nope'.* pass one of tenant_id, .*, headers"):
+        work.with_options(nope="secret")
 
 
 def test_an_expiry_without_a_key_is_refused_before_any_sql(connection: psycopg.Connection) -> None:

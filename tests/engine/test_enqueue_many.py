@@ -1,6 +1,7 @@
 """Many jobs in one statement: each answered in its place, duplicates told from the new."""
 
 from datetime import timedelta
+from typing import Any
 
 import psycopg
 import pytest
@@ -107,9 +108,9 @@ def test_one_bad_payload_refuses_all_before_any_sql(connection: psycopg.Connecti
     assert value(connection, "SELECT count(*) FROM relevo.jobs") == 0
 
 
-@pytest.mark.parametrize("key", ["", "k" * 5000, "a\0b"])
+@pytest.mark.parametrize("key", ["", "k" * 5000, "a\0b", 5])
 def test_a_key_that_makes_no_sense_is_refused_before_any_sql(
-    connection: psycopg.Connection, key: str
+    connection: psycopg.Connection, key: Any
 ) -> None:
     with pytest.raises(InvalidOption):
         work.enqueue_many(connection, numbers(1), keys=[key])
@@ -123,6 +124,18 @@ def test_as_many_keys_and_aggregates_as_payloads_are_asked_for(
 ) -> None:
     with pytest.raises(InvalidOption, match="2 payloads"):
         work.enqueue_many(connection, numbers(2), **{option: ["only one"]})
+
+
+@pytest.mark.parametrize("option", ["keys", "aggregate_ids", "lane_keys"])
+@pytest.mark.parametrize("values", ["ab", 5])
+def test_one_value_is_not_taken_for_one_each(
+    connection: psycopg.Connection, option: str, values: Any
+) -> None:
+    """Red when a text is taken for its letters: two jobs would have the keys a and b."""
+    lists: dict[str, Any] = {option: values}
+
+    with pytest.raises(InvalidOption, match="put it in a list"):
+        work.enqueue_many(connection, numbers(2), **lists)
 
 
 def test_nothing_is_nothing(connection: psycopg.Connection) -> None:

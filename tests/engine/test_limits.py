@@ -387,7 +387,7 @@ def test_permits_of_lanes_that_came_once_are_pruned(connection: psycopg.Connecti
     assert job_id == claimed[2].id
 
 
-@pytest.mark.parametrize("most", [-1, 10_001, True, 2.5])
+@pytest.mark.parametrize("most", [-1, 10_001, True, 2.5, "3"])
 def test_a_number_that_no_limit_can_have_is_refused_before_anything_is_sent(
     connection: psycopg.Connection, most: object
 ) -> None:

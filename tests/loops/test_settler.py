@@ -1,13 +1,14 @@
 """Answers reach their rows though a batch is refused, and never hold each other up."""
 
 import threading
+from collections.abc import Callable
 from datetime import timedelta
 
 import psycopg
 import pytest
 
 from factories import history, job_row, value
-from relevo import Context, Outage, Relevo, Retry, Snooze
+from relevo import Context, Fail, Outage, Relevo, Retry, Snooze
 from workers import drain, running, terminate, wait_until
 
 
@@ -39,22 +40,25 @@ def test_an_answer_that_no_row_can_hold_is_stored_without_what_was_refused(
     assert "could not be stored" in row["last_error"]
 
 
-@pytest.mark.parametrize("answer", [Retry(5), Snooze("later"), Outage("x", None)], ids=str)  # type: ignore[arg-type]
-def test_an_outcome_with_a_wait_that_is_no_duration_is_an_error_of_the_handler(
-    database: str, owner: psycopg.Connection, answer: object
+@pytest.mark.parametrize(
+    ("outcome", "values"),
+    [(Retry, (5,)), (Snooze, ("later",)), (Outage, ("x", None)), (Fail, (ValueError("x"),))],
+)
+def test_an_outcome_with_a_value_of_another_type_is_an_error_of_the_handler(
+    database: str, owner: psycopg.Connection, outcome: Callable[..., object], values: tuple
 ) -> None:
     app = Relevo()
 
     @app.job("test.bad")
     async def bad(ctx: Context) -> object:
-        return answer
+        return outcome(*values)
 
     job = bad.enqueue(owner)
     drain(app, database)
 
     row = job_row(owner, job.id)
     assert (row["state"], row["attempt"]) == ("available", 1)
-    assert row["last_error"]
+    assert row["last_error"].startswith("InvalidOption: ")
 
 
 def test_a_row_that_refuses_its_end_for_good_does_not_hold_up_the_others(

@@ -29,12 +29,14 @@ class Duration(click.ParamType[timedelta]):
 
     Args:
         zero: Whether a span of zero is accepted.
+        least: The shortest span that makes sense, besides zero.
     """
 
     name = "duration"
 
-    def __init__(self, *, zero: bool = False) -> None:
+    def __init__(self, *, zero: bool = False, least: timedelta = timedelta(0)) -> None:
         self.zero = zero
+        self.least = least
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -46,7 +48,12 @@ class Duration(click.ParamType[timedelta]):
         if match:
             seconds = float(match["number"]) * _SECONDS[match["unit"]]
             if (seconds > 0 or self.zero) and seconds <= LONGEST.total_seconds():
-                return timedelta(seconds=seconds)
+                span = timedelta(seconds=seconds)
+                if span < self.least:
+                    too_short = _("%(value)r is too short; pass %(least)s or more")
+                    said = {"value": value, "least": write_duration(self.least)}
+                    self.fail(too_short % said, param, ctx)
+                return span
         return self.fail(
             _("%(value)r is no duration; write it like 30s, 500ms, 2m or 1h") % {"value": value},
             param,

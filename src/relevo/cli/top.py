@@ -48,6 +48,9 @@ WINDOW: Final = (5.0, 60.0)
 
 LEAST_WINDOW: Final = 0.5
 
+LEAST_EVERY: Final = timedelta(milliseconds=500)
+"""Nobody reads faster, and each look costs the database."""
+
 ONCE: Final = 10.0
 """The window of a single look, in seconds."""
 
@@ -112,7 +115,7 @@ class Watcher:
 @option("--once", is_flag=True, help="Look once and end.")
 @option(
     "--every",
-    type=Duration(),
+    type=Duration(least=LEAST_EVERY),
     default="2s",
     show_default=True,
     help="How often to look.",

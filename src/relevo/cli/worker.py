@@ -38,6 +38,11 @@ _KILLED: Final = 128
 _AFTER_GRACE: Final = timedelta(seconds=60)
 """What a stop may take beside the grace before a child that has lost its parent ends itself."""
 
+_LEAST_LEASE: Final = timedelta(seconds=1)
+"""A shorter one ends with every hiccup of the network, and the jobs go to and fro."""
+
+_LEAST_POLL: Final = timedelta(milliseconds=10)
+
 _DEFAULTS: Final[dict[str, Any]] = {field.name: field.default for field in fields(WorkerSettings)}
 
 
@@ -52,14 +57,14 @@ def _worker_options(function: F) -> F:
         ),
         option(
             "--lease",
-            type=Duration(),
+            type=Duration(least=_LEAST_LEASE),
             default=write_duration(_DEFAULTS["lease"]),
             show_default=True,
             help="How long the jobs of a silent worker stay its own.",
         ),
         option(
             "--poll",
-            type=Duration(),
+            type=Duration(least=_LEAST_POLL),
             default=write_duration(_DEFAULTS["poll"]),
             show_default=True,
             help="How often an idle worker looks for jobs without being told.",

@@ -239,7 +239,7 @@ class Handlers:
             arguments = start.begin()
             answer = await start.kind.handler(Context(start.hold), **arguments)
         except asyncio.CancelledError:
-            self._end(number, start, self._decide_cancelled(start))
+            self._end(number, start, self._decide(start, settlement.settle_cancelled))
         except BaseException as error:  # noqa: BLE001 -- a handler may raise anything, the worker lives
             self._end(number, start, self._decide_error(start, error))
         else:
@@ -260,17 +260,22 @@ class Handlers:
     def _decide_answer(self, start: Start, answer: object) -> Settlement:
         try:
             return settlement.settle_answer(start.kind, start.hold.job, answer, self._random)
-        except Exception as error:  # noqa: BLE001 -- an answer that cannot be read is an error
+        except BaseException as error:  # noqa: BLE001 -- an answer that cannot be read is an error
             return self._decide_error(start, error)
 
     def _decide_error(self, start: Start, error: BaseException) -> Settlement:
-        job = start.hold.job
         if isinstance(error, PayloadMismatch):
-            return settlement.refuse_payload(start.kind, job, error, self._random)
-        return settlement.settle_error(start.kind, job, error, self._random)
+            return self._decide(start, settlement.refuse_payload, error)
+        return self._decide(start, settlement.settle_error, error)
 
-    def _decide_cancelled(self, start: Start) -> Settlement:
-        return settlement.settle_cancelled(start.kind, start.hold.job, self._random)
+    def _decide(self, start: Start, rule: Callable[..., Settlement], *what: object) -> Settlement:
+        kind, job = start.kind, start.hold.job
+        try:
+            return rule(kind, job, *what, self._random)
+        except BaseException as error:  # noqa: BLE001 -- a kind's own backoff may raise anything
+            # Unsettled, the job would stay with this worker for ever, and its slot with the job.
+            _LOG.exception("the rules of kind %s could not settle job %s", job.kind, job.id)
+            return settlement.settle_undecided(kind, job, error)
 
     def _end(self, number: int, start: Start, decided: Settlement) -> None:
         self._settle(start, decided)
@@ -318,9 +323,7 @@ class Handlers:
         now = time.monotonic()
         for start in list(self._running.values()):
             if start.deadline <= now and not start.answered:
-                self._settle(
-                    start, settlement.settle_timeout(start.kind, start.hold.job, self._random)
-                )
+                self._settle(start, self._decide(start, settlement.settle_timeout))
                 self._cancel(start)
 
     def sweep_forever(self, stop: threading.Event) -> None:

@@ -6,6 +6,7 @@ from datetime import timedelta
 from random import Random
 from typing import Final
 
+from relevo.model.checks import check_type
 from relevo.model.errors import InvalidBackoff
 
 
@@ -21,6 +22,7 @@ class Backoff:
 
     Raises:
         InvalidBackoff: A value is out of its range.
+        InvalidOption: A value is of another type.
     """
 
     base: timedelta
@@ -30,6 +32,8 @@ class Backoff:
 
     def __post_init__(self) -> None:
         """Refuse a rule that would never wait, or never end."""
+        for option, wanted in _TYPES.items():
+            check_type(option, getattr(self, option), wanted)
         if not timedelta(0) < self.base <= self.cap:
             raise InvalidBackoff(what=f"base {self.base} is not between 0 and the cap {self.cap}")
         if not (math.isfinite(self.factor) and self.factor >= 1):
@@ -56,6 +60,13 @@ class Backoff:
             return wait
         return wait * (1 - self.jitter * random.random())
 
+
+_TYPES: Final[dict[str, type]] = {
+    "base": timedelta,
+    "factor": float,
+    "cap": timedelta,
+    "jitter": float,
+}
 
 DELIVERY: Final = Backoff(base=timedelta(seconds=20), factor=2, cap=timedelta(minutes=5))
 """Retries of an outbox: 20, 40, 80, 160 and 300 s (five retries, capped at five minutes)."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from relevo.model.backoff import DEFAULT_MAX_ATTEMPTS, STANDARD, Backoff
+from relevo.model.checks import check_type
 from relevo.model.errors import InvalidOption, KindExists, UnknownKind
 from relevo.model.ids import NO_LANE, lane_of
 from relevo.model.limit import Limit
@@ -33,10 +34,19 @@ class Retention:
     Attributes:
         completed: After a success; None keeps the rows until their owner is purged.
         failed: After a failure or a cancel; None as above.
+
+    Raises:
+        InvalidOption: A value is neither a time nor None.
     """
 
     completed: timedelta | None = DAYS_COMPLETED
     failed: timedelta | None = DAYS_FAILED
+
+    def __post_init__(self) -> None:
+        """Refuse what could not be counted in seconds when a job ends."""
+        for option in ("completed", "failed"):
+            if (kept := getattr(self, option)) is not None:
+                check_type(option, kept, timedelta)
 
     def keep(self, *, completed: bool) -> float | None:
         """Answer how many seconds a row stays, or None where it is kept."""
@@ -84,9 +94,14 @@ class Kind:
         """Refuse values that the table would refuse later."""
         check_name("kind", self.name, _NAME)
         check_name("queue", self.queue, _QUEUE)
+        check_type("retry", self.retry, Backoff)
         check_max_attempts(self.max_attempts)
         check_priority(self.priority)
         check_positive("timeout", self.timeout)
+        check_type("retention", self.retention, Retention)
+        for limit in self.limits:
+            check_type("limits", limit, Limit)
+        check_type("ordered", self.ordered, bool)
         places = [(limit.per, limit.measure) for limit in self.limits]
         if len(places) != len(set(places)):
             raise InvalidOption(
@@ -172,6 +187,7 @@ def check_name(option: str, value: object, pattern: re.Pattern[str] = _QUEUE) ->
 
 def check_max_attempts(value: object) -> None:
     """Refuse anything but a whole number of starts from 1 to a million."""
+    # None and infinity are no slip of types: who passes them means 'unlimited', and is told.
     if type(value) is not int or not 1 <= value <= MAX_ATTEMPTS_LIMIT:
         raise InvalidOption(
             option="max_attempts",
@@ -181,9 +197,10 @@ def check_max_attempts(value: object) -> None:
         )
 
 
-def check_priority(value: object) -> None:
+def check_priority(value: int) -> None:
     """Refuse anything but 0, 1, 2 or 3."""
-    if type(value) is not int or not 0 <= value <= 3:  # noqa: PLR2004 -- the four priorities
+    check_type("priority", value, int)
+    if not 0 <= value <= 3:  # noqa: PLR2004 -- the four priorities
         raise InvalidOption(
             option="priority",
             value=value,
@@ -193,7 +210,8 @@ def check_priority(value: object) -> None:
 
 
 def check_positive(option: str, value: timedelta) -> None:
-    """Refuse a duration that is not above zero."""
+    """Refuse what is no duration, or is not above zero."""
+    check_type(option, value, timedelta)
     if value <= timedelta(0):
         raise InvalidOption(
             option=option, value=str(value), why="it must be above zero", next="pass a longer time"

@@ -5,6 +5,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Final, Literal
 
+from relevo.model.checks import check_type
 from relevo.model.errors import InvalidOption
 
 MOST: Final = 10_000
@@ -32,6 +33,9 @@ class Limit:
         per: The whole kind, or each lane of it by itself.
         within: None counts what runs at once; else starts in any time of this length, at
             most a day.
+
+    Raises:
+        InvalidOption: A value is of another type, or no limit can have it.
     """
 
     most: int
@@ -60,16 +64,28 @@ class Limit:
         return None if self.within is None else self.within.total_seconds()
 
 
-def check_limit(most: object, within: timedelta | None) -> None:
+def check_limit(most: int, within: timedelta | None) -> None:
     """Refuse a number or a time that a limit cannot have."""
-    if type(most) is not int or not 0 <= most <= MOST:
+    check_type("most", most, int)
+    why = f"a limit is a whole number from 0 to {MOST}"
+    if most < 0:
         raise InvalidOption(
             option="most",
             value=most,
-            why=f"a limit is a whole number from 0 to {MOST}",
+            why=why,
+            next="pass 0 to let nothing start, or a larger number",
+        )
+    if most > MOST:
+        raise InvalidOption(
+            option="most",
+            value=most,
+            why=why,
             next="pass a smaller number; for starts, count them in a shorter time",
         )
-    if within is not None and not timedelta(0) < within <= LONGEST:
+    if within is None:
+        return
+    check_type("within", within, timedelta)
+    if not timedelta(0) < within <= LONGEST:
         raise InvalidOption(
             option="within",
             value=str(within),

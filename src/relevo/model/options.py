@@ -3,15 +3,15 @@
 The values are checked one by one and with each other; no row is looked at.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
-from typing import Final, NoReturn
+from typing import Final
 from uuid import UUID
 
 import msgspec
 
-from relevo.model.errors import InvalidOption
+from relevo.model.checks import check_type, refuse
 from relevo.model.job import KeyMode
 from relevo.model.kind import check_max_attempts, check_name, check_positive, check_priority
 from relevo.model.text import clean_text
@@ -42,6 +42,9 @@ class Options:
         lane_key: Jobs of the kind and tenant that share it queue up in one lane, which may
             have limits or an order of its own: an account, a customer.
         headers: What travels with the job, such as ``traceparent``; not part of the payload.
+
+    Raises:
+        InvalidOption: A value is of another type, or makes no sense.
     """
 
     tenant_id: UUID | None = None
@@ -60,6 +63,8 @@ class Options:
 
     def __post_init__(self) -> None:
         """Refuse values that the table would refuse later."""
+        if self.tenant_id is not None:
+            check_type("tenant_id", self.tenant_id, UUID)
         if self.priority is not None:
             check_priority(self.priority)
         if self.max_attempts is not None:
@@ -75,6 +80,7 @@ class Options:
 
     def _check_key(self) -> None:
         check_key(self.key)
+        check_type("key_mode", self.key_mode, KeyMode)
         if self.key_for is not None:
             check_positive("key_for", self.key_for)
             _check_duration("key_for", self.key_for)
@@ -84,18 +90,22 @@ class Options:
                 )
 
     def _check_times(self) -> None:
-        if self.available_at is not None and self.available_at.tzinfo is None:
-            refuse(
-                "available_at", self.available_at, "it has no time zone", "pass an aware datetime"
-            )
+        if self.available_at is not None:
+            _check_moment("available_at", self.available_at)
+        check_type("delay", self.delay, timedelta)
         if self.delay < timedelta(0):
             refuse("delay", str(self.delay), "it is negative", "pass zero or more")
         _check_duration("delay", self.delay)
 
 
-def refuse(option: str, value: object, why: str, what_next: str) -> NoReturn:
-    """Raise what tells a caller which value makes no sense, why, and what to pass instead."""
-    raise InvalidOption(option=option, value=value, why=why, next=what_next)
+_NAMES: Final = tuple(each.name for each in fields(Options))
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse an option that does not exist."""
+    for name in names:
+        if name not in _NAMES:
+            refuse("option", name, "there is none of that name", f"pass one of {', '.join(_NAMES)}")
 
 
 def check_key(key: str | None, option: str = "key") -> None:
@@ -106,9 +116,18 @@ def check_key(key: str | None, option: str = "key") -> None:
 
 
 def check_text(option: str, text: str | None) -> None:
-    """Refuse a text with a character that PostgreSQL does not have."""
-    if text is not None and clean_text(text) != text:
+    """Refuse what is no text, or has a character that PostgreSQL does not have."""
+    if text is None:
+        return
+    check_type(option, text, str)
+    if clean_text(text) != text:
         refuse(option, text[:40], "PostgreSQL cannot hold one of its characters", "remove it")
+
+
+def _check_moment(option: str, value: datetime) -> None:
+    check_type(option, value, datetime)
+    if value.tzinfo is None:
+        refuse(option, value, "it has no time zone", "pass an aware datetime")
 
 
 def _check_duration(option: str, value: timedelta) -> None:
@@ -117,6 +136,8 @@ def _check_duration(option: str, value: timedelta) -> None:
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:
+    if not isinstance(headers, Mapping):
+        refuse("headers", type(headers).__name__, "they are a mapping", "pass a dict of texts")
     parts: list[object] = [*headers, *headers.values()]
     for part in parts:
         if not isinstance(part, str):

@@ -2,12 +2,15 @@
 
 A handler that returns anything else has completed, and what it returned is the
 job's result. A handler that raises is retried by its kind's rule; raising a
-`PermanentError` ends the job at once.
+`PermanentError` ends the job at once. An outcome with a value of another type is
+refused (`InvalidOption`) where it is made, so inside the handler.
 """
 
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
+
+from relevo.model.checks import check_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,12 @@ class Retry:
     in_: timedelta | None = None
     reason: str = "the handler asked for a retry"
 
+    def __post_init__(self) -> None:
+        """Refuse values of another type."""
+        if self.in_ is not None:
+            check_type("in_", self.in_, timedelta)
+        check_type("reason", self.reason, str)
+
 
 @dataclass(frozen=True, slots=True)
 class Snooze:
@@ -35,6 +44,11 @@ class Snooze:
     in_: timedelta
     reason: str = ""
 
+    def __post_init__(self) -> None:
+        """Refuse values of another type."""
+        check_type("in_", self.in_, timedelta)
+        check_type("reason", self.reason, str)
+
 
 @dataclass(frozen=True, slots=True)
 class Fail:
@@ -46,6 +60,10 @@ class Fail:
 
     reason: str
 
+    def __post_init__(self) -> None:
+        """Refuse values of another type."""
+        check_type("reason", self.reason, str)
+
 
 @dataclass(frozen=True, slots=True)
 class Cancel:
@@ -56,6 +74,10 @@ class Cancel:
     """
 
     reason: str
+
+    def __post_init__(self) -> None:
+        """Refuse values of another type."""
+        check_type("reason", self.reason, str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +93,11 @@ class Outage:
 
     reason: str
     in_: timedelta
+
+    def __post_init__(self) -> None:
+        """Refuse values of another type."""
+        check_type("reason", self.reason, str)
+        check_type("in_", self.in_, timedelta)
 
 
 class PermanentError(Exception):

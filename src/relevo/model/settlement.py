@@ -8,6 +8,8 @@ from random import Random
 from typing import Final
 from uuid import UUID
 
+from relevo.model.backoff import STANDARD
+from relevo.model.checks import check_type
 from relevo.model.errors import ResultNotStored
 from relevo.model.job import ClaimedJob
 from relevo.model.kind import Kind, Retention
@@ -90,7 +92,7 @@ def settle_answer(  # noqa: PLR0911 -- one return for each outcome
         return settle_error(kind, job, TypeError(_NOT_AWAITED), random)
     match answer:
         case Retry(in_, reason):
-            delay = kind.retry.delay(job.failures, random) if in_ is None else in_
+            delay = _wait(kind, job, random) if in_ is None else in_
             return _back(kind, job, Action.RETRIED, delay, reason)
         case Snooze(in_, reason):
             return _back(kind, job, Action.SNOOZED, in_, reason or None)
@@ -112,7 +114,7 @@ def settle_error(kind: Kind, job: ClaimedJob, error: BaseException, random: Rand
     fault and is not charged, as often as the job may start: a handler that fills the disk ends.
     """
     if _sqlstate(error) in NOT_ITS_FAULT and job.excused < job.max_attempts:
-        wait = kind.retry.delay(job.failures, random)
+        wait = _wait(kind, job, random)
         return _back(kind, job, Action.RELEASED, wait, describe_error(error))
     permanent = isinstance(error, PermanentError)
     return Settlement(
@@ -120,7 +122,7 @@ def settle_error(kind: Kind, job: ClaimedJob, error: BaseException, random: Rand
         job.id,
         job.attempt,
         Action.FAILED if permanent else Action.RETRIED,
-        delay=timedelta(0) if permanent else kind.retry.delay(job.failures, random),
+        delay=timedelta(0) if permanent else _wait(kind, job, random),
         error=describe_error(error),
         trace=trace_error(error),
         keep=kind.retention.keep(completed=False),
@@ -136,14 +138,28 @@ def _sqlstate(error: BaseException) -> object:
 def settle_timeout(kind: Kind, job: ClaimedJob, random: Random) -> Settlement:
     """Decide for a start that took longer than its kind allows."""
     seconds = kind.timeout.total_seconds()
-    delay = kind.retry.delay(job.failures, random)
+    delay = _wait(kind, job, random)
     return _back(kind, job, Action.RETRIED, delay, f"timed out after {seconds:g} s")
 
 
 def settle_cancelled(kind: Kind, job: ClaimedJob, random: Random) -> Settlement:
     """Decide for a handler that was cancelled by itself, not by the worker."""
-    delay = kind.retry.delay(job.failures, random)
+    delay = _wait(kind, job, random)
     return _back(kind, job, Action.RETRIED, delay, "cancelled inside handler")
+
+
+def settle_undecided(kind: Kind, job: ClaimedJob, error: BaseException) -> Settlement:
+    """Decide where the rule of the kind raised: as for an error, after the standard wait."""
+    return Settlement(
+        job.tenant_id,
+        job.id,
+        job.attempt,
+        Action.RETRIED,
+        delay=STANDARD.delay(job.failures),
+        error=describe_error(error),
+        trace=trace_error(error),
+        keep=kind.retention.keep(completed=False),
+    )
 
 
 def release(
@@ -168,6 +184,13 @@ def refuse_payload(kind: Kind, job: ClaimedJob, error: BaseException, random: Ra
     if not job.payload.lstrip().startswith("{"):
         return _back(kind, job, Action.FAILED, timedelta(0), describe_error(error))
     return settle_error(kind, job, error, random)
+
+
+def _wait(kind: Kind, job: ClaimedJob, random: Random) -> timedelta:
+    wait = kind.retry.delay(job.failures, random)
+    # A rule of the application's own may answer anything, and the settler needs a time.
+    check_type("delay", wait, timedelta)
+    return wait
 
 
 def _complete_with(kind: Kind, job: ClaimedJob, answer: object) -> Settlement:

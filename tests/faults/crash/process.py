@@ -34,8 +34,6 @@ from relevo.model.ring import Ring
 T = TypeVar("T")
 
 LEASE = timedelta(seconds=60)
-NO_GRACE = timedelta(milliseconds=1)
-"""The rescuer's lease: it need not wait for a server that has just started."""
 
 TRIES = 20
 
@@ -210,10 +208,9 @@ class Process:
 
     def rescue(self) -> None:
         """Look once for sessions that fell silent."""
-        settings = WorkerSettings(
-            self._dsn, name=self.name, lease=NO_GRACE, queues=self._settings.queues
-        )
-        rescuer = Rescuer(settings, self._connections["rescue"], self._registry.kept())
+        rescuer = Rescuer(self._settings, self._connections["rescue"], self._registry.kept())
+        # It need not wait for a server that has just started; no worker has such a lease.
+        rescuer._lease = 0.0
         self._await(rescuer._tick())
 
     def prune(self) -> None:

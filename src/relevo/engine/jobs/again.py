@@ -7,6 +7,7 @@ from uuid import UUID
 
 from relevo.db.operation import Operation
 from relevo.engine.jobs.errors import JobArchived, JobHeld, JobNotFound, KeyHeld
+from relevo.model.checks import check_type
 from relevo.model.job import JobState
 from relevo.model.kind import DEFAULT_RETENTION, Retention
 from relevo.store import archive
@@ -81,7 +82,12 @@ def requeue_jobs(
 
     Returns:
         How many jobs it concerned.
+
+    Raises:
+        InvalidOption: The tenant is no id, or the delay no time.
     """
+    check_type("tenant_id", tenant_id, UUID)
+    check_type("delay", delay, timedelta)
     if not ids:
         return 0
     queues = yield from again_rows.requeue_jobs(
@@ -107,7 +113,12 @@ def cancel_jobs(
         aggregate_id: What they are about.
         retention: How long the cancelled ones stay in the table; `KEEP` where a unique
             index of yours relies on them. Those that are running end by their kind's.
+
+    Raises:
+        InvalidOption: The tenant is no id, or the retention is none.
     """
+    check_type("tenant_id", tenant_id, UUID)
+    check_type("retention", retention, Retention)
     keep = retention.keep(completed=False)
     cancelled, asked = yield from again_rows.cancel_jobs(tenant_id, kind, aggregate_id, keep)
     return Cancelled(cancelled, asked)
