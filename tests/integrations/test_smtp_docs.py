@@ -22,7 +22,7 @@ def test_the_handler_of_the_page_is_declared(monkeypatch):
 
     exec(compile(blocks("python")[0], "send-mail.md", "exec"), names)  # noqa: S102 -- our own page
 
-    assert names["app"].registry.find("welcome.mail").queue == "mail"
+    assert names["app"].registry.find("welcome.mail").queue == "welcome"
 
 
 @pytest.mark.timeout(60)
