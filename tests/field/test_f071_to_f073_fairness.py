@@ -151,7 +151,7 @@ def test_rows_of_the_future_cost_a_claim_nothing(session: Session) -> None:
     future(session, scaled(100_000, 2_000_000))
     beside = cost_of_claims(session)
 
-    assert sum(beside) <= 1.25 * sum(alone)
+    assert beside <= 1.25 * alone
 
 
 def test_an_idle_look_beside_rows_of_the_future_touches_a_handful_of_buffers(
@@ -236,15 +236,21 @@ def future(session: Session, count: int) -> None:
     )
 
 
-def cost_of_claims(session: Session) -> list[int]:
-    """The buffers that each claim of a thousand due jobs touches, a hundred at a time."""
+def cost_of_claims(session: Session) -> float:
+    """The buffers that a claim of a thousand due jobs touches, a hundred at a time.
+
+    Claims with which a sweep came are left out: those come by the clock, and more of them
+    where claims are slow.
+    """
     session.owner.execute("VACUUM relevo.jobs")
     some_jobs(session.owner, 1000)
     session.ring = Ring()
     costs = []
     for _ in range(10):
+        begun_at = time.monotonic()
         jobs, touched = session.cost_of_claim(100)
         settle_some(session.connection, session.worker, jobs)
         assert len(jobs) == 100
-        costs.append(touched)
-    return costs
+        if not session.ring.has_swept_since(begun_at):
+            costs.append(touched)
+    return median(costs)
