@@ -1,6 +1,7 @@
 """The lease of a worker: kept while handlers block, lost while it is frozen, taken up again."""
 
 import asyncio
+import math
 import signal
 import threading
 import time
@@ -297,8 +298,16 @@ def test_a_claim_whose_answer_was_lost_is_handed_back_uncharged(
             "UPDATE relevo.jobs SET state = 'running', attempt = 1, started_at = now(),"
             " worker = (SELECT id FROM relevo.workers)"
         )
-        wait_until(lambda: terminate(database, "relevo claim"))
-        wait_until(lambda: job_row(owner, job.id)["state"] == "completed")
+        cut_at = -math.inf
+
+        def is_completed() -> bool:
+            # The loop says other things between its claims; cut again if one of those was met.
+            nonlocal cut_at
+            if time.monotonic() > cut_at + 3 and terminate(database, "relevo claim"):
+                cut_at = time.monotonic()
+            return job_row(owner, job.id)["state"] == "completed"
+
+        wait_until(is_completed)
 
     row, (attempt,) = job_row(owner, job.id), history(owner, job.id)
     assert (row["attempt"], row["excused"], row["losses"]) == (2, 1, 0)

@@ -87,10 +87,6 @@ class Actor(threading.Thread):
                     self.counts["done"] += 1
                 except RelevoError:
                     self.counts["refused"] += 1
-                except psycopg.errors.ForeignKeyViolation:
-                    # Of a draft's people and their evaluations: changes of a draft share its lock,
-                    # and whoever meets a person that left meanwhile is refused by the database.
-                    self.counts["refused_by_a_foreign_key"] += 1
         except psycopg.errors.DeadlockDetected:
             self.counts["deadlocks"] += 1
         except psycopg.OperationalError:
