@@ -381,21 +381,20 @@ def test_due_jobs_that_no_live_worker_of_the_queue_serves_are_put_off_uncharged(
 
 @pytest.mark.parametrize("is_at_home", [True, False], ids=["in its lane", "without one, by SQL"])
 def test_jobs_in_order_keep_their_times_while_nobody_serves_them(
-    connection: psycopg.Connection,
-    *,
-    is_at_home: bool,
+    database: str, *, is_at_home: bool
 ) -> None:
     """Red when they are put off: those that are enqueued meanwhile would run before them."""
     app = Relevo()
     app.job("ledger.post", queue=QUEUE, ordered=True)(lambda _ctx: None)
     (kind,) = app.registry.kinds()
-    a_worker(connection, kinds=("served",))
-    run(connection, declare_limits([kind]))
     lane = kind.lane("account 7") if is_at_home else NO_LANE
-    for _ in range(3):
-        a_job(connection, kind=kind.name, lane=lane, lane_key="account 7")
+    with psycopg.connect(database, options=ENGINES_LEVEL) as owner:
+        run(owner, declare_limits([kind]))
+        a_worker(owner, kinds=("served",))
+        for _ in range(3):
+            a_job(owner, kind=kind.name, lane=lane, lane_key="account 7")
 
-    assert run(connection, postpone_unserved(QUEUE)) == {}
+        assert run(owner, postpone_unserved(QUEUE)) == {}
 
 
 def test_a_queue_that_nobody_serves_at_all_is_left_as_it_is(connection: psycopg.Connection) -> None:
