@@ -16,7 +16,7 @@ import pytest
 from relevo.db.statements import Statement, parse_statements
 from relevo.model.job import Attempt, ClaimedJob, Job
 from relevo.store.archive import Month, Setting
-from relevo.store.jobs import claim, limited
+from relevo.store.jobs import claim, limited, walk
 from relevo.store.jobs.read import Waiting
 from relevo.store.limits import LimitRow
 from relevo.store.pauses import Pause
@@ -249,3 +249,19 @@ def test_every_claim_writes_and_answers_the_same() -> None:
     }
     assert said.keys() == {"claim_jobs", "claim_lanes", "claim_limited"}
     assert len({str(parts) for parts in said.values()}) == 1, said
+
+
+def test_every_walk_from_a_cursor_goes_the_same_way() -> None:
+    """Where a claim stopped short is asked of another statement, whose walk has to be the same."""
+    walks = {
+        # Under limits the walk learns the kind of each lane on the way.
+        statement.name: [
+            line
+            for line in statement.sql.partition("walk AS (")[2].partition("\n)")[0].splitlines()
+            if not re.search(r"AS kind,|n\.kind,|known_kinds", line)
+        ]
+        for statement in (*claim.STATEMENTS.values(), *walk.STATEMENTS.values())
+        if "walk AS (" in statement.sql and "after_lane" in statement.parameters
+    }
+    assert walks.keys() == {"claim_jobs", "find_lanes", "skip_lanes"}
+    assert walks["claim_jobs"] == walks["skip_lanes"] == walks["find_lanes"]

@@ -8,7 +8,7 @@ from relevo.api import perform
 from relevo.cli.database import Database
 from relevo.cli.language import gettext as _
 from relevo.cli.shell import Shell
-from relevo.cli.waiting import count_by_queue, list_pauses, list_waiting, say_waiting
+from relevo.cli.waiting import count_by_queue, list_resting, list_waiting, say_waiting
 from relevo.db.dsn import WORKER_ROLE
 from relevo.errors import RelevoError
 
@@ -18,7 +18,7 @@ def say_goodbye(shell: Shell, database: Database, queues: Sequence[str]) -> None
     try:
         with database.connect(WORKER_ROLE) as connection:
             counts = count_by_queue(perform(connection, list_waiting()))
-            pauses = perform(connection, list_pauses())
+            pauses = perform(connection, list_resting())
     except (RelevoError, psycopg.Error):
         # It has ended well; that the database has gone meanwhile is no news of its own.
         return

@@ -28,7 +28,7 @@ from relevo.cli.language import gettext as _
 from relevo.cli.language import ngettext, say_error
 from relevo.cli.shell import Shell, options, pass_shell
 from relevo.cli.tenancy import tenant_option
-from relevo.cli.waiting import Pause, list_pauses
+from relevo.cli.waiting import Pause, list_resting
 from relevo.db.dsn import WEB_ROLE
 from relevo.engine.jobs import again, inspect
 from relevo.engine.jobs.errors import JobHeld, JobNotFound, KeyHeld
@@ -302,7 +302,7 @@ def _retry_one(
 def _resting(database: Database, tenant_id: UUID, job_ids: Sequence[int]) -> list[Pause]:
     """Answer the pauses of the queues in which jobs that were made due wait; looks at some."""
     with database.transaction(WEB_ROLE, tenant_id) as connection:
-        pauses = perform(connection, list_pauses())
+        pauses = perform(connection, list_resting())
         if not pauses:
             return []
         queues = {

@@ -6,15 +6,15 @@ from datetime import datetime
 
 from relevo.cli.language import gettext as _
 from relevo.db.operation import Operation
-from relevo.engine.jobs import inspect
 from relevo.engine.jobs.inspect import Waiting, list_waiting
+from relevo.engine.pauses import list_pauses
 from relevo.model.scope import Scope
 
 __all__ = [
     "Pause",
     "Waiting",
     "count_by_queue",
-    "list_pauses",
+    "list_resting",
     "list_waiting",
     "say_pause",
     "say_waiting",
@@ -54,9 +54,9 @@ def say_pause(until: datetime | None, reason: str) -> str:
     return _("paused until %(until)s: %(reason)s") % {"until": when, "reason": reason}
 
 
-def list_pauses() -> Operation[dict[str, Pause]]:
+def list_resting() -> Operation[dict[str, Pause]]:
     """Answer the queues that rest at this moment, by name."""
-    rows = yield from inspect.list_pauses()
+    rows = yield from list_pauses()
     return {
         row.name: Pause(row.name, row.paused_until, row.reason)
         for row in rows

@@ -7,11 +7,11 @@ from relevo.api import perform
 from relevo.cli.doctor.finding import Check, Finding, Patient, fail, ok, warn
 from relevo.cli.language import gettext as _
 from relevo.cli.scopes import as_worker, read_slugs, say_thing, shown_name
-from relevo.cli.waiting import Waiting, list_pauses, list_waiting, say_pause
+from relevo.cli.waiting import Waiting, list_resting, list_waiting, say_pause
 from relevo.db.dsn import WORKER_ROLE
 from relevo.engine.jobs import inspect
 from relevo.engine.limits import list_limits
-from relevo.engine.pauses import list_pauses as pauses_of_all
+from relevo.engine.pauses import list_pauses
 from relevo.model.limit import Measure
 
 LONG: Final = 60.0
@@ -20,7 +20,7 @@ LONG: Final = 60.0
 
 def _pauses(patient: Patient) -> Finding:
     with patient.database.connect(WORKER_ROLE) as connection:
-        pauses = perform(connection, pauses_of_all())
+        pauses = perform(connection, list_pauses())
         slugs = read_slugs(connection, [pause.scope for pause in pauses])
     named = [(pause, shown_name(pause.scope, pause.name, slugs)) for pause in pauses]
     figures = {
@@ -79,7 +79,7 @@ def _limits(patient: Patient) -> Finding:
 def _due_jobs(patient: Patient) -> Finding:
     with patient.database.connect(WORKER_ROLE) as connection:
         waiting = perform(connection, list_waiting())
-        pauses = perform(connection, list_pauses())
+        pauses = perform(connection, list_resting())
         workers = perform(connection, inspect.list_workers())
     live = [worker for worker in workers if worker.is_live and not worker.stopping]
     unserved = [

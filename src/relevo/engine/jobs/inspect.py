@@ -8,7 +8,7 @@ from relevo.db.operation import Operation
 from relevo.engine.jobs.errors import JobNotFound
 from relevo.engine.jobs.rescue import UNSERVED_DELAY
 from relevo.model.job import Attempt, Job, JobState
-from relevo.store import archive, attempts, pauses, workers
+from relevo.store import archive, attempts, workers
 from relevo.store.jobs import read as read_rows
 
 __all__ = [
@@ -18,14 +18,11 @@ __all__ = [
     "count",
     "find",
     "list_page",
-    "list_pauses",
     "list_waiting",
     "list_workers",
     "show",
 ]
 
-list_pauses = pauses.list_pauses
-Pause = pauses.Pause
 Waiting = read_rows.Waiting
 list_workers = workers.list_workers
 count = read_rows.count_jobs
