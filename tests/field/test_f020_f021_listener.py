@@ -59,6 +59,34 @@ def seconds_of_cpu(pid: int) -> float:
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
+class Yardstick:
+    """How much longer the same work takes now, in seconds of CPU, than at its best.
+
+    A virtual machine whose host is busy books the time that it was not let run to whoever
+    was running, so seconds of CPU grow. What a process used is divided by this.
+    """
+
+    def __init__(self) -> None:
+        self._best = min(self._work() for _ in range(50))
+        self._now: list[float] = []
+
+    @staticmethod
+    def _work() -> float:
+        begun = time.thread_time()
+        sum(range(50_000))
+        return time.thread_time() - begun
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass, and work a little now and then."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            self._now.append(self._work())
+            time.sleep(0.05)
+
+    def stretch(self) -> float:
+        return max(1.0, sum(self._now) / len(self._now) / self._best)
+
+
 def test_an_idle_worker_outlives_its_listener_and_its_server_without_a_spin(
     server_of_its_own: OwnServer,
 ) -> None:
@@ -70,11 +98,12 @@ def test_an_idle_worker_outlives_its_listener_and_its_server_without_a_spin(
         after_the_cut = start_one(server.dsn)
 
         wait_until(lambda: is_idle(server.dsn), 60)
+        yardstick = Yardstick()
         cpu, begun_at = seconds_of_cpu(child.pid), time.monotonic()
         with Doorman(server.stop_at_once()) as doorman:
-            time.sleep(DOWN / 2)  # the outage itself
+            yardstick.sleep(DOWN / 2)  # the outage itself
             doorman.is_starting = True
-            time.sleep(DOWN / 2)
+            yardstick.sleep(DOWN / 2)
             busy, lasted = seconds_of_cpu(child.pid) - cpu, time.monotonic() - begun_at
             knocks = [at for at in doorman.knocks if at > begun_at + SETTLED]
         server.start()
@@ -83,5 +112,7 @@ def test_an_idle_worker_outlives_its_listener_and_its_server_without_a_spin(
         assert child.is_alive
     assert after_the_cut <= BOUND + BUSY
     assert after_the_restart <= BOUND + BUSY
-    assert busy < MOST_OF_A_CORE * lasted
+    assert busy / yardstick.stretch() < MOST_OF_A_CORE * lasted, (
+        f"{busy} s of CPU, stretched {yardstick.stretch()} times, {len(doorman.knocks)} knocks"
+    )
     assert 0 < len(knocks) <= MOST_KNOCKS * (lasted - SETTLED)
