@@ -17,7 +17,8 @@ from relevo.db.drivers import run
 from relevo.db.statements import Statement
 from relevo.engine.limits import declare_limits, set_limit
 from relevo.model.ids import lane_of
-from relevo.model.ring import DueLane, Ring
+from relevo.model.lanes import DueLane
+from relevo.model.ring import Ring
 from relevo.model.scope import Scope
 from relevo.store.jobs import limited as limited_rows
 

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from relevo.model.errors import InvalidOption, PayloadError, TenantRequired
     from relevo.model.ids import DEFAULT_TENANT, uuid7
     from relevo.model.job import Enqueued, JobState, KeyMode
-    from relevo.model.kind import KEEP, Retention
     from relevo.model.limit import Limit
     from relevo.model.options import Options
     from relevo.model.outcome import Cancel, Fail, Outage, Outcome, PermanentError, Retry, Snooze
+    from relevo.model.retention import KEEP, Retention
 
 __version__ = VERSION
 
@@ -132,7 +132,7 @@ _ROOMS: Final = {
     "relevo.model.errors": ("InvalidOption", "PayloadError", "TenantRequired"),
     "relevo.model.ids": ("DEFAULT_TENANT", "uuid7"),
     "relevo.model.job": ("Enqueued", "JobState", "KeyMode"),
-    "relevo.model.kind": ("KEEP", "Retention"),
+    "relevo.model.retention": ("KEEP", "Retention"),
     "relevo.model.limit": ("Limit",),
     "relevo.model.options": ("Options",),
     "relevo.model.outcome": (

@@ -24,18 +24,12 @@ from relevo.model.checks import check_several, refuse
 from relevo.model.errors import TenantRequired
 from relevo.model.ids import DEFAULT_TENANT
 from relevo.model.job import Enqueued, NewJob
-from relevo.model.kind import (
-    DEFAULT_PRIORITY,
-    DEFAULT_QUEUE,
-    DEFAULT_RETENTION,
-    DEFAULT_TIMEOUT,
-    Kind,
-    Registry,
-    Retention,
-)
+from relevo.model.kind import DEFAULT_PRIORITY, DEFAULT_QUEUE, DEFAULT_TIMEOUT, Kind
 from relevo.model.limit import Limit
 from relevo.model.options import Options, check_key, check_names, check_text
 from relevo.model.payload import MAX_PAYLOAD_BYTES, PayloadSchema
+from relevo.model.registry import Registry
+from relevo.model.retention import DEFAULT_RETENTION, Retention
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -6,13 +6,8 @@ from uuid import UUID
 from factories import KIND, a_claim
 from relevo.model.ids import NO_LANE, lane_of
 from relevo.model.job import ClaimedJob
-from relevo.model.ring import (
-    PRIORITIES,
-    DueLane,
-    Lane,
-    Ring,
-    Round,
-)
+from relevo.model.lanes import DueLane, Lane, Round
+from relevo.model.ring import PRIORITIES, Ring
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BEFORE_ALL = (datetime(1, 1, 1, tzinfo=UTC), 0)

@@ -6,14 +6,7 @@ from datetime import timedelta
 from rings import BEFORE_ALL, NOON, begun, due, floors, job, lane, limited, swept
 
 from factories import KIND
-from relevo.model.ring import (
-    DRY_LANES,
-    KNOWN_LANES,
-    LANES_A_ROUND,
-    PRIORITIES,
-    REVERSE_EVERY,
-    Ring,
-)
+from relevo.model.ring import DRY_LANES, KNOWN_LANES, LANES_A_ROUND, PRIORITIES, REVERSE_EVERY, Ring
 
 # --- Lanes and turns
 

@@ -6,12 +6,7 @@ from rings import begun, due, job, lane, limited, swept
 from factories import KIND
 from relevo.model.ids import NO_LANE
 from relevo.model.pace import JOB_COST, LOOK_EVERY, LOOK_SOON, STEP_COST, SWEEP_EVERY, SWEEP_SHARE
-from relevo.model.ring import (
-    DRY_TURNS,
-    KEPT_LANES,
-    LIMITED_LANES,
-    Ring,
-)
+from relevo.model.ring import DRY_TURNS, KEPT_LANES, LIMITED_LANES, Ring
 
 
 def test_a_round_under_limits_says_of_which_kind_each_lane_is() -> None:

@@ -4,9 +4,7 @@ import pytest
 from rings import begun, job, lane, swept
 
 from relevo.model.pace import JOB_COST, STEP_COST, SWEEP_EVERY, SWEEP_SHARE
-from relevo.model.ring import (
-    Ring,
-)
+from relevo.model.ring import Ring
 
 
 def test_the_first_sweep_is_due_at_once() -> None:

@@ -12,7 +12,8 @@ from factories import KIND, QUEUE, a_job, a_worker, claim_some, settle_some, som
 from relevo import DEFAULT_TENANT
 from relevo.db.drivers import run
 from relevo.model.ids import NO_LANE
-from relevo.model.ring import Lane, Ring
+from relevo.model.lanes import Lane
+from relevo.model.ring import Ring
 from relevo.store.jobs.claim import claim_jobs
 from relevo.store.jobs.walk import STATEMENTS, VISITS, find_lanes
 

@@ -10,8 +10,8 @@ from typing import Final
 
 from relevo.db.operation import Operation
 from relevo.engine.scopes import read_name, tell_workers
+from relevo.model.checks import check_positive
 from relevo.model.errors import InvalidOption
-from relevo.model.kind import check_positive
 from relevo.model.options import MAX_DURATION
 from relevo.model.scope import Scope
 from relevo.store import pauses

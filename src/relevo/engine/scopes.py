@@ -5,7 +5,7 @@ from typing import Final
 
 from relevo.db.operation import Operation
 from relevo.engine.tenants import resolve_tenant
-from relevo.model.kind import check_name
+from relevo.model.checks import check_name
 from relevo.model.scope import Scope
 from relevo.store import workers
 from relevo.store.jobs import enqueue as enqueue_rows

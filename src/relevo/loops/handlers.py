@@ -25,7 +25,8 @@ from relevo.loops.threads import ThreadPool
 from relevo.model import settlement
 from relevo.model.errors import PayloadMismatch
 from relevo.model.job import ClaimedJob
-from relevo.model.kind import Kind, Registry
+from relevo.model.kind import Kind
+from relevo.model.registry import Registry
 from relevo.model.settlement import Action, Settlement
 
 _LOG: Final = logging.getLogger("relevo.worker")

@@ -6,9 +6,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from relevo.model.checks import check_several, check_type
+from relevo.model.checks import check_name, check_positive, check_several, check_type
 from relevo.model.errors import InvalidOption
-from relevo.model.kind import check_name, check_positive
 
 ENGINE_CONNECTIONS: Final = 6
 """Claim, settle, rescue, prune, listen and heartbeat; handlers' connections come on top."""

@@ -33,7 +33,7 @@ from relevo.loops.settings import EXIT_HUNG, WorkerSettings
 from relevo.loops.settler import LOCK_TIMEOUT, Settler
 from relevo.loops.signals import Signal
 from relevo.loops.supervise import Pulse, supervise
-from relevo.model.kind import Registry
+from relevo.model.registry import Registry
 
 _LOG: Final = logging.getLogger("relevo.worker")
 

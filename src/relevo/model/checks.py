@@ -1,14 +1,17 @@
-"""Refuse what an option cannot be: of which type it has to be, and whether it is one or several.
+"""Refuse what an option cannot be: another type, several or one, no name, no time at all.
 
 Whoever passes seconds where a time is meant reads how to write it, not what Python or the
 database made of them. Nothing here knows which options there are.
 """
 
+import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final, NoReturn
 
 from relevo.model.errors import InvalidOption
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
 
 _SHOWN: Final = 40
 """So many characters of a text are repeated."""
@@ -41,6 +44,20 @@ def check_several(option: str, values: object) -> None:
     """Refuse a single value, and a text, where several values are meant."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         refuse(option, values, "it takes several values", "put it in a list")
+
+
+def check_name(option: str, value: object, pattern: re.Pattern[str] = _NAME) -> None:
+    """Refuse a name that is not lower-case letters, digits, dot, dash and underscore."""
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        why = "a name has a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
+        refuse(option, value, why, "choose another name")
+
+
+def check_positive(option: str, value: timedelta) -> None:
+    """Refuse what is no duration, or is not above zero."""
+    check_type(option, value, timedelta)
+    if value <= timedelta(0):
+        refuse(option, str(value), "it must be above zero", "pass a longer time")
 
 
 def _is_of(value: object, wanted: type) -> bool:

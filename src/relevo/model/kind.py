@@ -9,55 +9,19 @@ from typing import Any, Final
 from uuid import UUID
 
 from relevo.model.backoff import DEFAULT_MAX_ATTEMPTS, STANDARD, Backoff
-from relevo.model.checks import check_type
-from relevo.model.errors import InvalidOption, KindExists, UnknownKind
+from relevo.model.checks import check_name, check_positive, check_type
+from relevo.model.errors import InvalidOption
 from relevo.model.ids import NO_LANE, lane_of
 from relevo.model.limit import Limit
 from relevo.model.payload import PayloadSchema
+from relevo.model.retention import DEFAULT_RETENTION, Retention
 
 DEFAULT_QUEUE: Final = "default"
 DEFAULT_TIMEOUT: Final = timedelta(minutes=5)
 DEFAULT_PRIORITY: Final = 2
 MAX_ATTEMPTS_LIMIT: Final = 1_000_000
 
-DAYS_COMPLETED: Final = timedelta(days=7)
-DAYS_FAILED: Final = timedelta(days=30)
-
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,126}")
-_QUEUE: Final = re.compile(r"[a-z0-9][a-z0-9_.-]{0,62}")
-
-
-@dataclass(frozen=True, slots=True)
-class Retention:
-    """How long finished jobs of a kind stay in the table.
-
-    Attributes:
-        completed: After a success; None keeps the rows until their owner is purged.
-        failed: After a failure or a cancel; None as above.
-
-    Raises:
-        InvalidOption: A value is neither a time nor None.
-    """
-
-    completed: timedelta | None = DAYS_COMPLETED
-    failed: timedelta | None = DAYS_FAILED
-
-    def __post_init__(self) -> None:
-        """Refuse what could not be counted in seconds when a job ends."""
-        for option in ("completed", "failed"):
-            if (kept := getattr(self, option)) is not None:
-                check_type(option, kept, timedelta)
-
-    def keep(self, *, completed: bool) -> float | None:
-        """Answer how many seconds a row stays, or None where it is kept."""
-        kept = self.completed if completed else self.failed
-        return None if kept is None else kept.total_seconds()
-
-
-DEFAULT_RETENTION: Final = Retention()
-
-KEEP: Final = Retention(completed=None, failed=None)
-"""For kinds whose rows an application's unique index relies on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +57,7 @@ class Kind:
     def __post_init__(self) -> None:
         """Refuse values that the table would refuse later."""
         check_name("kind", self.name, _NAME)
-        check_name("queue", self.queue, _QUEUE)
+        check_name("queue", self.queue)
         check_type("retry", self.retry, Backoff)
         check_max_attempts(self.max_attempts)
         check_priority(self.priority)
@@ -127,64 +91,6 @@ class Kind:
         return inspect.iscoroutinefunction(self.handler)
 
 
-class Registry:
-    """The kinds of one application, by name."""
-
-    def __init__(self) -> None:
-        self._kinds: dict[str, Kind] = {}
-
-    def add(self, kind: Kind) -> None:
-        """Declare a kind.
-
-        Raises:
-            KindExists: The name has a handler already.
-        """
-        if kind.name in self._kinds:
-            raise KindExists(kind=kind.name)
-        self._kinds[kind.name] = kind
-
-    def find(self, name: str) -> Kind | None:
-        """Answer the kind of that name, or None."""
-        return self._kinds.get(name)
-
-    def get(self, name: str) -> Kind:
-        """Answer the kind of that name.
-
-        Raises:
-            UnknownKind: Nobody has declared it.
-        """
-        if kind := self._kinds.get(name):
-            return kind
-        raise UnknownKind(kind=name)
-
-    def names(self) -> list[str]:
-        """Answer every kind's name, sorted."""
-        return sorted(self._kinds)
-
-    def kinds(self) -> list[Kind]:
-        """Answer every kind, by name."""
-        return [self._kinds[name] for name in self.names()]
-
-    def kept(self) -> list[str]:
-        """Answer the kinds whose failed jobs are kept until their owner is purged."""
-        return sorted(name for name, kind in self._kinds.items() if kind.retention.failed is None)
-
-    def queues(self) -> list[str]:
-        """Answer every queue that some kind uses, sorted."""
-        return sorted({kind.queue for kind in self._kinds.values()})
-
-
-def check_name(option: str, value: object, pattern: re.Pattern[str] = _QUEUE) -> None:
-    """Refuse a name that is not lower-case letters, digits, dot, dash and underscore."""
-    if not isinstance(value, str) or not pattern.fullmatch(value):
-        raise InvalidOption(
-            option=option,
-            value=value,
-            why="a name has a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
-            next="choose another name",
-        )
-
-
 def check_max_attempts(value: object) -> None:
     """Refuse anything but a whole number of starts from 1 to a million."""
     # None and infinity are no slip of types: who passes them means 'unlimited', and is told.
@@ -206,13 +112,4 @@ def check_priority(value: int) -> None:
             value=value,
             why="there are four priorities",
             next="pass 0 (first), 1, 2 or 3 (last)",
-        )
-
-
-def check_positive(option: str, value: timedelta) -> None:
-    """Refuse what is no duration, or is not above zero."""
-    check_type(option, value, timedelta)
-    if value <= timedelta(0):
-        raise InvalidOption(
-            option=option, value=str(value), why="it must be above zero", next="pass a longer time"
         )

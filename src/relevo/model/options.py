@@ -11,9 +11,9 @@ from uuid import UUID
 
 import msgspec
 
-from relevo.model.checks import check_type, refuse
+from relevo.model.checks import check_name, check_positive, check_type, refuse
 from relevo.model.job import KeyMode
-from relevo.model.kind import check_max_attempts, check_name, check_positive, check_priority
+from relevo.model.kind import check_max_attempts, check_priority
 from relevo.model.text import clean_text
 
 MAX_HEADERS_BYTES: Final = 8 * 1024

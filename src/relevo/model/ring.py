@@ -19,6 +19,7 @@ from uuid import UUID
 
 from relevo.model.ids import NO_LANE
 from relevo.model.job import ClaimedJob
+from relevo.model.lanes import DueLane, Lane, Place, Round
 from relevo.model.pace import LOOK_EVERY, LOOK_SOON, SWEEP_EVERY, Pace, RareLook
 
 PRIORITIES: Final = (0, 1, 2, 3)
@@ -51,47 +52,7 @@ REVERSE_EVERY: Final = 10
 _BEFORE_ALL: Final = (datetime(1, 1, 1, tzinfo=UTC), 0)
 _LAST_LANE: Final = UUID(int=2**128 - 1)
 
-Lane = tuple[UUID, UUID]
-Place = tuple[datetime, int]
-
 _START: Final = (NO_LANE, NO_LANE)
-
-
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One claim from remembered lanes: a probe for each lane and priority, in this order.
-
-    Attributes:
-        probes: Tenant, lane, priority and floor of each.
-        shares: At most so many jobs from each lane.
-        kinds: The kind of each lane; None where it has all kinds that have no lane of their own.
-    """
-
-    probes: tuple[tuple[Lane, int, Place], ...]
-    shares: tuple[int, ...]
-    kinds: tuple[str | None, ...] = ()
-
-    @property
-    def lanes(self) -> tuple[Lane, ...]:
-        """The lanes that are probed, in order."""
-        return tuple(dict.fromkeys(lane for lane, _, _ in self.probes))
-
-
-@dataclass(frozen=True, slots=True)
-class DueLane:
-    """A lane that a walk found to have something due.
-
-    Attributes:
-        lane: The lane.
-        kind: Its kind; None where it has all kinds that have no lane of their own.
-        priority: The first priority, in the order that was asked, of which something is due.
-        place: The first of these: when it was due, and its number.
-    """
-
-    lane: Lane
-    kind: str | None
-    priority: int
-    place: Place
 
 
 @dataclass(slots=True)

@@ -12,9 +12,10 @@ from relevo.model.backoff import STANDARD
 from relevo.model.checks import check_type
 from relevo.model.errors import ResultNotStored
 from relevo.model.job import ClaimedJob
-from relevo.model.kind import Kind, Retention
+from relevo.model.kind import Kind
 from relevo.model.outcome import Cancel, Fail, Outage, PermanentError, Retry, Snooze
 from relevo.model.payload import write_result
+from relevo.model.retention import Retention
 from relevo.model.text import describe_error, fit_error, trace_error
 
 UNKNOWN_KIND_DELAY: Final = timedelta(seconds=30)

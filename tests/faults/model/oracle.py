@@ -12,7 +12,8 @@ from faults.model.gates import Gates
 from faults.model.jobs import ModelJob
 from relevo.model.ids import NO_LANE
 from relevo.model.job import KeyMode
-from relevo.model.kind import DAYS_FAILED, Kind
+from relevo.model.kind import Kind
+from relevo.model.retention import DAYS_FAILED
 from relevo.model.settlement import Action, Settlement
 
 Trace = tuple[str, int | None, str | None]

@@ -9,7 +9,7 @@ from relevo.db.operation import Operation
 from relevo.engine.jobs.errors import JobArchived, JobHeld, JobNotFound, KeyHeld
 from relevo.model.checks import check_type
 from relevo.model.job import JobState
-from relevo.model.kind import DEFAULT_RETENTION, Retention
+from relevo.model.retention import DEFAULT_RETENTION, Retention
 from relevo.store import archive
 from relevo.store.jobs import again as again_rows
 from relevo.store.jobs import enqueue as enqueue_rows

@@ -13,7 +13,8 @@ from relevo.db.operation import Operation
 from relevo.engine.limits import look_at_limits
 from relevo.model.ids import NO_LANE
 from relevo.model.job import ClaimedJob
-from relevo.model.ring import LIMITED_LANES, Lane, Ring
+from relevo.model.lanes import Lane
+from relevo.model.ring import LIMITED_LANES, Ring
 from relevo.store.jobs import claim as claim_rows
 from relevo.store.jobs import lanes as lane_rows
 from relevo.store.jobs import limited as limited_rows

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from relevo.db.operation import Operation
 from relevo.model.job import JobState
-from relevo.model.kind import DAYS_FAILED
+from relevo.model.retention import DAYS_FAILED
 from relevo.store import workers
 from relevo.store.jobs import enqueue as enqueue_rows
 from relevo.store.jobs import recover as recover_rows

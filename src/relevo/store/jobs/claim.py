@@ -9,7 +9,7 @@ from typing import Final
 from relevo.db.operation import Call, Operation, Rows
 from relevo.db.statements import load_statements
 from relevo.model.job import ClaimedJob
-from relevo.model.ring import Lane, Round
+from relevo.model.lanes import Lane, Round
 from relevo.store.jobs.walk import walk_params
 
 PRIORITY_COUNT: Final = 4

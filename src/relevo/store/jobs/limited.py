@@ -9,7 +9,7 @@ from typing import Final
 from relevo.db.operation import Call, Operation
 from relevo.db.statements import load_statements
 from relevo.model.job import ClaimedJob
-from relevo.model.ring import Round
+from relevo.model.lanes import Round
 from relevo.store.jobs.claim import PRIORITY_COUNT, in_order
 
 STATEMENTS: Final = load_statements("relevo.store.jobs", "limited.sql")

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from relevo.db.operation import Call, Operation
 from relevo.db.statements import load_statements
-from relevo.model.ring import DueLane, Lane
+from relevo.model.lanes import DueLane, Lane
 
 VISITS: Final = 2000
 """A step of a walk meets at most so many lanes, so that none takes long, however many there are."""
