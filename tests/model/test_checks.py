@@ -51,7 +51,7 @@ def declare(**rules: Any) -> None:
         (declare, {"limits": [3]}),
         (declare, {"ordered": "no"}),
     ],
-    ids=str,
+    ids=lambda value: value.__name__ if callable(value) else str(value),
 )
 def test_a_value_of_another_type_is_refused(
     make: Callable[..., object], values: dict[str, object]
