@@ -79,7 +79,11 @@ FIGURES: Mapping[str, Figure] = {
     ),
     "R8": Figure(
         "from a kill to the next start, from the server's return to the first completion",
-        _sizes({}, {"kills": 100, "stops": 20}, {"kills": 500, "stops": 100}),
+        _sizes(
+            {},
+            {"kills": 100, "shipped": 5, "stops": 20},
+            {"kills": 500, "shipped": 20, "stops": 100},
+        ),
         "campaigns.recovery:measure",
     ),
     "R9": Figure(

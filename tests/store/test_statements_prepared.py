@@ -100,7 +100,7 @@ UNPACKED = {
     ("relevo/store/workers.sql", "mark_worker_stopping"): [],
     ("relevo/store/workers.sql", "expire_worker"): [],
     ("relevo/store/workers.sql", "renew_worker"): [int, datetime],
-    ("relevo/store/workers.sql", "read_clock"): [float, float],
+    ("relevo/store/workers.sql", "read_clock"): [float, float, float],
     ("relevo/store/pauses.sql", "pause"): [datetime],
     ("relevo/store/pauses.sql", "resume"): [bool],
     ("relevo/store/tenants.sql", "find_tenant"): [UUID, str],

@@ -1,6 +1,7 @@
 """Take back the jobs of workers that fell silent, and put off what nobody can run.
 
-Every worker process runs one; they share the work through row locks. A rescuer holds
+Every worker process runs one; they share the work through row locks. It looks a few times
+in every lease, and when one ends: a worker that lives renews its own long before. A rescuer holds
 off for one lease where silence proves nothing: after the server started, after this
 process could not reach it, and after the server's clock jumped.
 """
@@ -9,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
+from math import inf
 from random import Random
 from typing import Final
 
@@ -27,9 +29,28 @@ from relevo.model.pace import RareLook
 
 _LOG: Final = logging.getLogger("relevo.worker")
 
+SHORTEST: Final = 1 / 60
+"""So much of a lease a rescuer rests at least."""
+
+LATE: Final = 1 / 60
+LATE_AT_MOST: Final = 0.5
+"""So much of a lease, and so many seconds, it looks at most after a lease has ended."""
 
 MISSING_EVERY: Final = 20
 """After so many leases sessions are looked for that jobs name and nobody knows: it is rare."""
+
+
+def rest(lease: float, soon: float, chance: float) -> float:
+    """Answer for how many seconds a rescuer rests.
+
+    Args:
+        lease: Of its own worker, in seconds.
+        soon: In how many seconds the next lease ends, or the hold-off.
+        chance: From 0 to 1, so that not all of them look at once.
+    """
+    usual = lease / 3 * (0.8 + 0.4 * chance)
+    late = min(LATE_AT_MOST, lease * LATE) * chance
+    return min(usual, max(soon, lease * SHORTEST) + late)
 
 
 class Rescuer:
@@ -50,21 +71,26 @@ class Rescuer:
         self.postponed: int = 0
 
     async def run(self, pulse: Pulse) -> None:
-        """Look a few times in every lease."""
+        """Look a few times in every lease, and when one ends that nobody renewed."""
         if pulse.restarts:
             # The last run failed, so heartbeats may have failed as well.
             self._hold_off()
         while True:
             pulse.beat()
-            await self._tick()
-            await asyncio.sleep(self._lease / 3 * (0.8 + 0.4 * self._random.random()))
+            lease_ends_at = await self._tick()
+            now = time.monotonic()
+            soon = min(
+                (at - now for at in (lease_ends_at, self._hold_until) if at > now), default=inf
+            )
+            await asyncio.sleep(rest(self._lease, soon, self._random.random()))
 
-    async def _tick(self) -> None:
-        clock, up_for = await self._connection.run(session.read_clock())
+    async def _tick(self) -> float:
+        """Do what is due; answer when the next lease ends, by this process's clock."""
+        clock = await self._connection.run(session.read_clock())
         now = time.monotonic()
-        if up_for < self._lease or self._has_jumped(clock, now):
+        if clock.up_for < self._lease or self._has_jumped(clock.now, now):
             self._hold_off()
-        self._clock = (clock, now)
+        self._clock = (clock.now, now)
         if now >= self._hold_until:
             await self._connection.run(end_expired_sessions())
         if now >= self._missing_at:
@@ -87,6 +113,7 @@ class Rescuer:
             )
         for queue, look in self._looks.items():
             await self._postpone_unserved(queue, look)
+        return inf if clock.lease_ends_in is None else now + clock.lease_ends_in
 
     async def _postpone_unserved(self, queue: str, look: RareLook) -> None:
         begun_at = time.monotonic()

@@ -12,6 +12,21 @@ STATEMENTS: Final = load_statements("relevo.store", "workers.sql")
 
 
 @dataclass(frozen=True, slots=True)
+class Clock:
+    """What a rescuer has to know of time, in seconds.
+
+    Attributes:
+        now: The database's clock, since 1970.
+        up_for: How long the server has been up.
+        lease_ends_in: When the first of the leases ends that have not ended; None without any.
+    """
+
+    now: float
+    up_for: float
+    lease_ends_in: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class WorkerRow:
     """A session as its row says."""
 
@@ -93,10 +108,10 @@ def note_missing_workers() -> Operation[list[int]]:
     return [row[0] for row in rows]
 
 
-def read_clock() -> Operation[tuple[float, float]]:
-    """Answer the database's clock and for how long the server has been up, in seconds."""
+def read_clock() -> Operation[Clock]:
+    """Answer the database's clock, and when the next lease ends by it."""
     rows = yield Call(STATEMENTS["read_clock"])
-    return float(rows[0][0]), float(rows[0][1])
+    return Clock(*rows[0])
 
 
 def list_workers() -> Operation[list[WorkerRow]]:

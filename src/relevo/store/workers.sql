@@ -95,10 +95,16 @@ ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: read_clock
--- The database's clock, and for how many seconds the server has been up.
+-- The database's clock, for how many seconds the server has been up, and in how many seconds the
+-- first of the leases ends that have not ended yet.
 SELECT
     extract(epoch FROM clock_timestamp())::float8,
-    extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8;
+    extract(epoch FROM clock_timestamp() - pg_postmaster_start_time())::float8,
+    (
+        SELECT extract(epoch FROM min(w.expires_at) - clock_timestamp())::float8
+        FROM relevo.workers AS w
+        WHERE w.expires_at > clock_timestamp()
+    );
 
 -- name: list_workers
 -- The sessions that exist, oldest first.

@@ -1,7 +1,8 @@
 """R8: how long a lost job waits for its next start, and a server that is back for its first end.
 
 Both are as fast as the settings make them: a lease of 3 seconds stands for the 30 of the
-default. The times are from the witnesses' and the database's clocks, which are one here.
+default, with which some of the kills are measured as well. The times are from the witnesses'
+and the database's clocks, which are one here.
 """
 
 import time
@@ -20,7 +21,8 @@ from faults.sizes import Size, numbers
 
 WORKERS = 2
 LEASE = 3.0
-TO_START = LEASE + 2.0
+SHIPPED = 30.0
+BEYOND_LEASE = 2.0
 TO_COMPLETION = 5.0
 """What is promised, in seconds, of the slowest of a hundred."""
 
@@ -42,11 +44,13 @@ WHERE state = 'running'
 def measure(size: Size, seed: int, directory: Path) -> Measured:
     """Measure as often as the size says."""
     given = numbers("R8", size)
-    return measure_recovery(given["kills"], given["stops"], seed, directory)
+    return measure_recovery(
+        given["kills"], given["stops"], seed, directory, shipped=given["shipped"]
+    )
 
 
 def measure_recovery(
-    kills: int, stops: int, seed: int, directory: Path, *, slack: float = 1.0
+    kills: int, stops: int, seed: int, directory: Path, *, shipped: int = 0, slack: float = 1.0
 ) -> Measured:
     """Measure so many kills of workers and stops of the server.
 
@@ -55,23 +59,30 @@ def measure_recovery(
         stops: Of the server, each time at once.
         seed: Of the moments.
         directory: Where witnesses are kept.
+        shipped: How many kills more, with the lease that a worker has by default.
         slack: How many times the promise may be exceeded before it is a problem.
     """
     verdict = Verdict()
-    starts, completions = [], []
+    starts, late_starts, completions = [], [], []
     with a_server(is_durable=True) as durable:
         for number, begin in enumerate(range(0, kills, KILLS_OF_A_ROUND)):
             place = directory / f"kills{number}"
             with a_ground(durable, place, seed + number, lease=LEASE) as ground:
                 share = min(KILLS_OF_A_ROUND, kills - begin)
                 starts += _kill_some(ground, share, verdict)
+        if shipped:
+            place = directory / "shipped"
+            with a_ground(durable, place, seed + 2_000_000, lease=SHIPPED) as ground:
+                _await_trust(ground.dsn)
+                late_starts = _kill_some(ground, shipped, verdict)
         for number, begin in enumerate(range(0, stops, STOPS_OF_A_ROUND)):
             place = directory / f"stops{number}"
             with a_ground(durable, place, seed + 1_000_000 + number, lease=LEASE) as ground:
                 share = min(STOPS_OF_A_ROUND, stops - begin)
                 completions += _stop_some(ground, share, verdict)
     for what, seconds, promised in (
-        ("to_next_start", starts, TO_START),
+        ("to_next_start", starts, LEASE + BEYOND_LEASE),
+        ("to_next_start_shipped", late_starts, SHIPPED + BEYOND_LEASE),
         ("to_first_completion", completions, TO_COMPLETION),
     ):
         verdict.counts.update(_summary(what, seconds))
@@ -110,6 +121,13 @@ def _kill_some(ground: Ground, kills: int, verdict: Verdict) -> list[float]:
             verdict.counts["kills"] += 1
             await_that(lambda: owner.execute(NONE_LIVE).fetchone() == (True,), "the lost jobs")
     return _to_next_start(verdict.judge(ground), killed_at)
+
+
+def _await_trust(dsn: str) -> None:
+    """Wait until the server is up for a lease: before, a rescuer takes silence for no proof."""
+    up = "SELECT clock_timestamp() - pg_postmaster_start_time() > make_interval(secs => %s)"
+    with psycopg.connect(dsn, autocommit=True) as owner:
+        await_that(lambda: owner.execute(up, [SHIPPED]).fetchone() == (True,), "trust in silence")
 
 
 NONE_LIVE = "SELECT NOT EXISTS (SELECT FROM relevo.jobs WHERE live)"
