@@ -2,10 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 ARGS ?=
+SIZE ?= pull-request
 TESTS ?= tests
+# So many tests at a time, each process with a server of its own; one where the server is given.
+WORKERS ?= $(if $(RELEVO_TEST_DSN),0,2)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint types layers bench soak docs clean
+.PHONY: help setup demo test faults check lint types layers bench soak docs clean
 
 help: ## Say what each target does
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' Makefile
@@ -17,7 +20,10 @@ demo: .venv/.demo ## Run a whole evaluation cycle on an embedded PostgreSQL (ARG
 	"$(BIN)/relevo" demo $(ARGS)
 
 test: .venv/.dev ## Run the tests on an embedded PostgreSQL (TESTS=tests/engine for a part)
-	"$(BIN)/python" -m pytest -q $(TESTS) $(ARGS)
+	"$(BIN)/python" -m pytest -q -n $(WORKERS) --dist loadfile $(TESTS) $(ARGS)
+
+faults: .venv/.dev ## Run the fault campaigns (SIZE=nightly ARGS="R1 --seed 1"; minutes, or days)
+	PYTHONPATH=tests "$(BIN)/python" -m faults $(SIZE) $(ARGS)
 
 check: lint types layers test ## Everything that CI runs: lint, types, layers, tests with the docs' code
 

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -83,16 +84,34 @@ def pooler_before(request: pytest.FixtureRequest) -> Iterator[pooler.Pooler | No
     pooler.make_logins(server)
     with pooler.a_pooler(server) as running:
         yield running
-        _counted.append(running.transactions())
+        request.config.stash[POOLED] = running.transactions()
     pooler.drop_logins(server)
 
 
-_counted: list[int] = []
+POOLED = pytest.StashKey[int]()
+"""How many transactions went through the pooler, by this process or by those that it has run."""
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Where tests run in several processes, tell the first of them."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["pooled"] = session.config.stash.get(POOLED, 0)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take over what one of the processes has told."""
+    pooled = getattr(node, "workeroutput", {}).get("pooled", 0)
+    node.config.stash[POOLED] = node.config.stash.get(POOLED, 0) + pooled
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
     """Say how much went through the pooler, so that nobody takes a run without it for one."""
-    for number in _counted:
+    if pooler.WANTED:
+        number = config.stash.get(POOLED, 0)
         terminalreporter.write_line(f"{number} transactions went through PgBouncer")
 
 
