@@ -24,6 +24,8 @@ class Command:
     @property
     def environment(self) -> dict[str, str]:
         ours = ("RELEVO_", "LC_", "LANG", "DATABASE_URL", "PG", "NO_COLOR", "FORCE_COLOR")
+        # How wide a terminal is said to be would be believed before the terminal.
+        ours += ("COLUMNS", "LINES")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
         return {
             **kept,

@@ -151,7 +151,7 @@ def _say(error: Exception) -> str:
         reason = reason_of(error)
     else:
         reason = str(getattr(error, "reason", error))
-    return _("the database cannot be reached: %(reason)s; trying again") % {"reason": reason}
+    return _("the database cannot be reached, trying again: %(reason)s") % {"reason": reason}
 
 
 def _is_quit_within(seconds: float) -> bool:

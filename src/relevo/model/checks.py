@@ -49,15 +49,21 @@ def check_several(option: str, values: object) -> None:
 def check_name(option: str, value: object, pattern: re.Pattern[str] = _NAME) -> None:
     """Refuse a name that is not lower-case letters, digits, dot, dash and underscore."""
     if not isinstance(value, str) or not pattern.fullmatch(value):
-        why = "a name has a-z, 0-9, dot, dash and underscore, and starts with a letter or digit"
-        refuse(option, value, why, "choose another name")
+        raise InvalidOption(
+            option=option,
+            value=value,
+            why="a name has a-z, 0-9, dot, dash and underscore, and starts with a letter or digit",
+            next="choose another name",
+        )
 
 
 def check_positive(option: str, value: timedelta) -> None:
     """Refuse what is no duration, or is not above zero."""
     check_type(option, value, timedelta)
     if value <= timedelta(0):
-        refuse(option, str(value), "it must be above zero", "pass a longer time")
+        raise InvalidOption(
+            option=option, value=str(value), why="it must be above zero", next="pass a longer time"
+        )
 
 
 def _is_of(value: object, wanted: type) -> bool:
