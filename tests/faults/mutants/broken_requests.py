@@ -5,7 +5,6 @@ from faults.mutants.mutant import Edit, Mutant
 AGAIN = "relevo/store/jobs/again.sql"
 ENQUEUE = "relevo/store/jobs/enqueue.sql"
 ACTIVATION = "relevo_apps/evaluations/service/activation.py"
-PREFLIGHT = "relevo_apps/evaluations/store/preflight.sql"
 DISPATCH = "relevo_apps/evaluations/store/dispatch.sql"
 
 GUARDED = """    SET state = CASE j.state WHEN 'available' THEN 'cancelled' ELSE j.state END,
@@ -19,9 +18,15 @@ UNGUARDED = """    SET state = 'cancelled',
         worker = NULL,
         finished_at = clock_timestamp(),
 """
-FIRST = "-- name: begin_preflight\n"
-COMMIT = "-- name: commit_half\n-- Makes what was done so far visible.\nCOMMIT;\n\n"
-COMMITTING = '    yield Call(SQL["commit_half"])\n'
+LOCKED = "      AND j.live\n    ORDER BY j.id\n    FOR NO KEY UPDATE\n"
+ASKED_TO_STOP = "      AND j.live\n    RETURNING j.state\n"
+IMPORTED = "from relevo import Operation, RelevoError, requeue_jobs\n"
+IMPORTING = Edit(
+    ACTIVATION,
+    IMPORTED,
+    f"{IMPORTED}from relevo import Call\nfrom relevo.db.statements import Statement\n",
+)
+COMMITTING = '    yield Call(Statement("commit_half", "COMMIT"))\n'
 EVALUATIONS = "    evaluations, evaluators = yield from dispatch_rows.activate_evaluations("
 NOTIFICATIONS = "    undelivered = yield from dispatch_rows.find_undelivered("
 ASKED = "      AND evaluation.state = 'active'\n    GROUP BY evaluation.evaluator_id\n"
@@ -92,10 +97,16 @@ REQUESTS = (
         "I14",
         "cancelled_elsewhere",
         (
+            # The statement asks twice whose jobs they are, and either question alone is enough.
             Edit(
                 AGAIN,
                 "    WHERE j.tenant_id = %(tenant_id)s::uuid\n      AND j.kind",
                 "    WHERE j.kind",
+            ),
+            Edit(
+                AGAIN,
+                "    WHERE j.tenant_id = %(tenant_id)s::uuid\n      AND j.id = ANY (ARRAY",
+                "    WHERE j.id = ANY (ARRAY",
             ),
         ),
     ),
@@ -105,7 +116,8 @@ REQUESTS = (
         "cancelled",
         (
             Edit(AGAIN, GUARDED, UNGUARDED),
-            Edit(AGAIN, "      AND j.live\n    RETURNING j.state", "    RETURNING j.state"),
+            Edit(AGAIN, LOCKED, LOCKED.replace("      AND j.live\n", "")),
+            Edit(AGAIN, ASKED_TO_STOP, "    RETURNING j.state\n"),
         ),
     ),
     Mutant(
@@ -131,7 +143,7 @@ REQUESTS = (
         "I13",
         "cycle",
         (
-            Edit(PREFLIGHT, FIRST, f"{COMMIT}{FIRST}"),
+            IMPORTING,
             Edit(ACTIVATION, EVALUATIONS, f"{COMMITTING}{EVALUATIONS}"),
         ),
     ),
@@ -140,7 +152,7 @@ REQUESTS = (
         "I13",
         "cycle",
         (
-            Edit(PREFLIGHT, FIRST, f"{COMMIT}{FIRST}"),
+            IMPORTING,
             Edit(ACTIVATION, NOTIFICATIONS, f"{COMMITTING}{NOTIFICATIONS}"),
         ),
     ),
