@@ -2,6 +2,7 @@
 
 from faults.mutants.mutant import Edit, Mutant
 
+APP = "relevo/app.py"
 AGAIN = "relevo/store/jobs/again.sql"
 ENQUEUE = "relevo/store/jobs/enqueue.sql"
 ACTIVATION = "relevo_apps/evaluations/service/activation.py"
@@ -45,6 +46,18 @@ REQUESTS = (
         ),
     ),
     Mutant(
+        "a column that may be null belongs to a unique key",
+        "I8",
+        "same_key",
+        (
+            Edit(
+                "relevo/db/migrations/0001_foundation.sql",
+                "jobs_key ON relevo.jobs (tenant_id, kind, key)",
+                "jobs_key ON relevo.jobs (tenant_id, kind, key, aggregate_id)",
+            ),
+        ),
+    ),
+    Mutant(
         "the index of notifications is not unique",
         "I8",
         "cycle",
@@ -65,6 +78,32 @@ REQUESTS = (
                 "relevo/store/jobs/enqueue.py",
                 "job.key if job.key_mode is mode else None for mode",
                 "None for mode",
+            ),
+        ),
+    ),
+    Mutant(
+        "a job is enqueued on a connection of its own",
+        "I1",
+        "taken_back",
+        (
+            Edit(APP, "import msgspec\n", "import msgspec\nimport psycopg\n"),
+            Edit(
+                APP,
+                "            connection, self.enqueuing(*args, **kwargs)\n",
+                "            psycopg.connect(connection.info.dsn, autocommit=True),\n"
+                "            self.enqueuing(*args, **kwargs),\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "a NUL in a payload is left to the server to refuse",
+        "I1",
+        "refused_payload",
+        (
+            Edit(
+                "relevo/model/payload.py",
+                '            refuse_nul(written, "$")\n',
+                "            pass\n",
             ),
         ),
     ),

@@ -6,6 +6,7 @@ from faults.mutants.broken_claims import CLAIMS
 from faults.mutants.broken_ends import ENDS
 from faults.mutants.broken_requests import REQUESTS
 from faults.mutants.broken_sessions import SESSIONS
+from faults.mutants.broken_workers import WORKERS
 from faults.mutants.mutant import Mutant
 
 GROUPS: Mapping[str, tuple[Mutant, ...]] = {
@@ -13,6 +14,7 @@ GROUPS: Mapping[str, tuple[Mutant, ...]] = {
     "ends": ENDS,
     "sessions": SESSIONS,
     "requests": REQUESTS,
+    "workers": WORKERS,
 }
 
 MUTANTS: tuple[Mutant, ...] = tuple(mutant for group in GROUPS.values() for mutant in group)
