@@ -23,7 +23,7 @@ from relevo.loops.supervise import Pulse
 
 T = TypeVar("T")
 
-SHORT = 0.5
+SHORT = 1.0
 
 
 class NeverEndsError(Exception):
@@ -72,10 +72,13 @@ def slow_heartbeat(stage: Stage) -> None:
     """The answer to a renewal comes when the lease that it renewed is over."""
     process, other = stage.process(), stage.session()
     heartbeat = process.heartbeat
-    heartbeat._lease = SHORT
     renew = heartbeat._renew
+    # So that its connection is open when it counts.
+    other.end_sessions()
 
     def renew_slowly(connection: psycopg.Connection) -> None:
+        # Not before: the patience with the answer is a part of the lease.
+        heartbeat._lease = SHORT
         renew(connection)
         # The time that passes is what this is about; nothing is waited for.
         connection.execute("SELECT pg_sleep(%s)", [SHORT * 1.2])
