@@ -1,12 +1,10 @@
-"""Mutants of what callers and operators ask for: keys, tenants, cancels, requeues, cycles."""
+"""Mutants of what callers and operators ask for: keys, tenants, cancels, requeues."""
 
 from faults.mutants.mutant import Edit, Mutant
 
 APP = "relevo/app.py"
 AGAIN = "relevo/store/jobs/again.sql"
 ENQUEUE = "relevo/store/jobs/enqueue.sql"
-ACTIVATION = "relevo_apps/evaluations/service/activation.py"
-DISPATCH = "relevo_apps/evaluations/store/dispatch.sql"
 
 GUARDED = """    SET state = CASE j.state WHEN 'available' THEN 'cancelled' ELSE j.state END,
         live = j.state <> 'available',
@@ -21,16 +19,6 @@ UNGUARDED = """    SET state = 'cancelled',
 """
 LOCKED = "      AND j.live\n    ORDER BY j.id\n    FOR NO KEY UPDATE\n"
 ASKED_TO_STOP = "      AND j.live\n    RETURNING j.state\n"
-IMPORTED = "from relevo import Operation, RelevoError, requeue_jobs\n"
-IMPORTING = Edit(
-    ACTIVATION,
-    IMPORTED,
-    f"{IMPORTED}from relevo import Call\nfrom relevo.db.statements import Statement\n",
-)
-COMMITTING = '    yield Call(Statement("commit_half", "COMMIT"))\n'
-EVALUATIONS = "    evaluations, evaluators = yield from dispatch_rows.activate_evaluations("
-NOTIFICATIONS = "    undelivered = yield from dispatch_rows.find_undelivered("
-ASKED = "      AND evaluation.state = 'active'\n    GROUP BY evaluation.evaluator_id\n"
 
 REQUESTS = (
     Mutant(
@@ -54,18 +42,6 @@ REQUESTS = (
                 "relevo/db/migrations/0001_foundation.sql",
                 "jobs_key ON relevo.jobs (tenant_id, kind, key)",
                 "jobs_key ON relevo.jobs (tenant_id, kind, key, aggregate_id)",
-            ),
-        ),
-    ),
-    Mutant(
-        "the index of notifications is not unique",
-        "I8",
-        "cycle",
-        (
-            Edit(
-                "relevo_apps/evaluations/migrations/0003_index_cycle_dispatched.sql",
-                "CREATE UNIQUE INDEX",
-                "CREATE INDEX",
             ),
         ),
     ),
@@ -176,41 +152,5 @@ REQUESTS = (
         "I3",
         "asked_again",
         (Edit(AGAIN, "      AND j.attempt > 0\n", "      AND j.outcome <> 'completed'\n"),),
-    ),
-    Mutant(
-        "an activation in two transactions",
-        "I13",
-        "cycle",
-        (
-            IMPORTING,
-            Edit(ACTIVATION, EVALUATIONS, f"{COMMITTING}{EVALUATIONS}"),
-        ),
-    ),
-    Mutant(
-        "notifications are enqueued after the commit",
-        "I13",
-        "cycle",
-        (
-            IMPORTING,
-            Edit(ACTIVATION, NOTIFICATIONS, f"{COMMITTING}{NOTIFICATIONS}"),
-        ),
-    ),
-    Mutant(
-        "an activation leaves somebody out",
-        "I13",
-        "cycle",
-        (Edit(DISPATCH, ASKED, f"{ASKED}    LIMIT 3\n"),),
-    ),
-    Mutant(
-        "a recall leaves the notifications",
-        "I13",
-        "cycle",
-        (
-            Edit(
-                "relevo_apps/evaluations/service/recall.py",
-                "cancel_jobs(tenant_id, NOTIFICATION_KIND, str(cycle_id), KEEP)",
-                'cancel_jobs(tenant_id, NOTIFICATION_KIND, "", KEEP)',
-            ),
-        ),
     ),
 )

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from faults.mutants.broken_claims import CLAIMS
+from faults.mutants.broken_cycles import CYCLES
 from faults.mutants.broken_ends import ENDS
 from faults.mutants.broken_requests import REQUESTS
 from faults.mutants.broken_sessions import SESSIONS
@@ -14,6 +15,7 @@ GROUPS: Mapping[str, tuple[Mutant, ...]] = {
     "ends": ENDS,
     "sessions": SESSIONS,
     "requests": REQUESTS,
+    "cycles": CYCLES,
     "workers": WORKERS,
 }
 
