@@ -1,11 +1,22 @@
 """Scenarios about what people ask for: keys, cancels, requeues, and cycles."""
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
+import psycopg
+
 from faults.crash.calling import ACTOR, NAME, PEOPLE
 from faults.mutants.stage import Stage
-from relevo import DEFAULT_TENANT, KeyMode, Operation, cancel_jobs, set_tenant, wake
+from relevo import (
+    DEFAULT_TENANT,
+    KeyMode,
+    Operation,
+    PayloadError,
+    cancel_jobs,
+    set_tenant,
+    wake,
+)
 from relevo.db.drivers import run
 from relevo.db.dsn import WEB_ROLE
 from relevo.engine.jobs.again import requeue
@@ -30,6 +41,35 @@ def expired_key(stage: Stage) -> None:
     stage.owner.execute("UPDATE relevo.jobs SET key_expires_at = now()")
     for _ in range(2):
         stage.enqueue(tenant_id=other, key="k", key_for=hour)
+    stage.drain()
+
+
+def taken_back(stage: Stage) -> None:
+    """A caller adds two jobs in one transaction, and takes the second back to a savepoint."""
+    kind, owner = stage.kinds.kinds["play.work"], stage.owner
+    for ref in ("kept", "taken back"):
+        stage.witness.note("intent", ref=ref)
+    with owner.transaction():
+        kept = kind.enqueue(owner, ref="kept")
+        with owner.transaction():
+            kind.enqueue(owner, ref="taken back")
+            raise psycopg.Rollback
+    stage.witness.note("enqueued", ref="kept", job_id=kept.id)
+    stage.witness.note("rolled_back", ref="taken back")
+    stage.drain()
+
+
+def refused_payload(stage: Stage) -> None:
+    """A caller adds a job, is refused another one, and commits the first all the same."""
+    kind, owner = stage.kinds.kinds["play.work"], stage.owner
+    stage.witness.note("intent", ref="kept")
+    owner.execute("BEGIN")
+    kept = kind.enqueue(owner, ref="kept")
+    # A refusal in words has sent nothing; one of the server's has ended the transaction.
+    with suppress(PayloadError, psycopg.DataError):
+        kind.enqueue(owner, ref="refused\0")
+    owner.execute("COMMIT")
+    stage.witness.note("enqueued", ref="kept", job_id=kept.id)
     stage.drain()
 
 
@@ -93,4 +133,13 @@ def _draft() -> Operation[None]:
     yield from service.generate_evaluations(tenant, made.id, actor=ACTOR)
 
 
-SCENARIOS = (same_key, expired_key, cancelled, cancelled_elsewhere, asked_again, cycle)
+SCENARIOS = (
+    same_key,
+    expired_key,
+    taken_back,
+    refused_payload,
+    cancelled,
+    cancelled_elsewhere,
+    asked_again,
+    cycle,
+)

@@ -1,12 +1,10 @@
-"""Mutants of what callers and operators ask for: keys, tenants, cancels, requeues, cycles."""
+"""Mutants of what callers and operators ask for: keys, tenants, cancels, requeues."""
 
 from faults.mutants.mutant import Edit, Mutant
 
+APP = "relevo/app.py"
 AGAIN = "relevo/store/jobs/again.sql"
 ENQUEUE = "relevo/store/jobs/enqueue.sql"
-ACTIVATION = "relevo_apps/evaluations/service/activation.py"
-PREFLIGHT = "relevo_apps/evaluations/store/preflight.sql"
-DISPATCH = "relevo_apps/evaluations/store/dispatch.sql"
 
 GUARDED = """    SET state = CASE j.state WHEN 'available' THEN 'cancelled' ELSE j.state END,
         live = j.state <> 'available',
@@ -19,12 +17,8 @@ UNGUARDED = """    SET state = 'cancelled',
         worker = NULL,
         finished_at = clock_timestamp(),
 """
-FIRST = "-- name: begin_preflight\n"
-COMMIT = "-- name: commit_half\n-- Makes what was done so far visible.\nCOMMIT;\n\n"
-COMMITTING = '    yield Call(SQL["commit_half"])\n'
-EVALUATIONS = "    evaluations, evaluators = yield from dispatch_rows.activate_evaluations("
-NOTIFICATIONS = "    undelivered = yield from dispatch_rows.find_undelivered("
-ASKED = "      AND evaluation.state = 'active'\n    GROUP BY evaluation.evaluator_id\n"
+LOCKED = "      AND j.live\n    ORDER BY j.id\n    FOR NO KEY UPDATE\n"
+ASKED_TO_STOP = "      AND j.live\n    RETURNING j.state\n"
 
 REQUESTS = (
     Mutant(
@@ -40,14 +34,14 @@ REQUESTS = (
         ),
     ),
     Mutant(
-        "the index of notifications is not unique",
+        "a column that may be null belongs to a unique key",
         "I8",
-        "cycle",
+        "same_key",
         (
             Edit(
-                "relevo_apps/evaluations/migrations/0003_index_cycle_dispatched.sql",
-                "CREATE UNIQUE INDEX",
-                "CREATE INDEX",
+                "relevo/db/migrations/0001_foundation.sql",
+                "jobs_key ON relevo.jobs (tenant_id, kind, key)",
+                "jobs_key ON relevo.jobs (tenant_id, kind, key, aggregate_id)",
             ),
         ),
     ),
@@ -60,6 +54,32 @@ REQUESTS = (
                 "relevo/store/jobs/enqueue.py",
                 "job.key if job.key_mode is mode else None for mode",
                 "None for mode",
+            ),
+        ),
+    ),
+    Mutant(
+        "a job is enqueued on a connection of its own",
+        "I1",
+        "taken_back",
+        (
+            Edit(APP, "import msgspec\n", "import msgspec\nimport psycopg\n"),
+            Edit(
+                APP,
+                "            connection, self.enqueuing(*args, **kwargs)\n",
+                "            psycopg.connect(connection.info.dsn, autocommit=True),\n"
+                "            self.enqueuing(*args, **kwargs),\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "a NUL in a payload is left to the server to refuse",
+        "I1",
+        "refused_payload",
+        (
+            Edit(
+                "relevo/model/payload.py",
+                '            refuse_nul(written, "$")\n',
+                "            pass\n",
             ),
         ),
     ),
@@ -92,10 +112,16 @@ REQUESTS = (
         "I14",
         "cancelled_elsewhere",
         (
+            # The statement asks twice whose jobs they are, and either question alone is enough.
             Edit(
                 AGAIN,
                 "    WHERE j.tenant_id = %(tenant_id)s::uuid\n      AND j.kind",
                 "    WHERE j.kind",
+            ),
+            Edit(
+                AGAIN,
+                "    WHERE j.tenant_id = %(tenant_id)s::uuid\n      AND j.id = ANY (ARRAY",
+                "    WHERE j.id = ANY (ARRAY",
             ),
         ),
     ),
@@ -105,7 +131,8 @@ REQUESTS = (
         "cancelled",
         (
             Edit(AGAIN, GUARDED, UNGUARDED),
-            Edit(AGAIN, "      AND j.live\n    RETURNING j.state", "    RETURNING j.state"),
+            Edit(AGAIN, LOCKED, LOCKED.replace("      AND j.live\n", "")),
+            Edit(AGAIN, ASKED_TO_STOP, "    RETURNING j.state\n"),
         ),
     ),
     Mutant(
@@ -125,41 +152,5 @@ REQUESTS = (
         "I3",
         "asked_again",
         (Edit(AGAIN, "      AND j.attempt > 0\n", "      AND j.outcome <> 'completed'\n"),),
-    ),
-    Mutant(
-        "an activation in two transactions",
-        "I13",
-        "cycle",
-        (
-            Edit(PREFLIGHT, FIRST, f"{COMMIT}{FIRST}"),
-            Edit(ACTIVATION, EVALUATIONS, f"{COMMITTING}{EVALUATIONS}"),
-        ),
-    ),
-    Mutant(
-        "notifications are enqueued after the commit",
-        "I13",
-        "cycle",
-        (
-            Edit(PREFLIGHT, FIRST, f"{COMMIT}{FIRST}"),
-            Edit(ACTIVATION, NOTIFICATIONS, f"{COMMITTING}{NOTIFICATIONS}"),
-        ),
-    ),
-    Mutant(
-        "an activation leaves somebody out",
-        "I13",
-        "cycle",
-        (Edit(DISPATCH, ASKED, f"{ASKED}    LIMIT 3\n"),),
-    ),
-    Mutant(
-        "a recall leaves the notifications",
-        "I13",
-        "cycle",
-        (
-            Edit(
-                "relevo_apps/evaluations/service/recall.py",
-                "cancel_jobs(tenant_id, NOTIFICATION_KIND, str(cycle_id), KEEP)",
-                'cancel_jobs(tenant_id, NOTIFICATION_KIND, "", KEEP)',
-            ),
-        ),
     ),
 )

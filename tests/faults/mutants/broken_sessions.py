@@ -5,6 +5,9 @@ from faults.mutants.mutant import Edit, Mutant
 WORKERS = "relevo/store/workers.sql"
 RECOVER = "relevo/store/jobs/recover.sql"
 
+RENEWED = """    expires_at = clock_timestamp() + %(lease)s::float8 * interval '1 second'
+WHERE id = %(worker)s::bigint
+"""
 SAME_SESSION = "    WHERE j.worker = f.worker\n"
 
 SESSIONS = (
@@ -43,6 +46,32 @@ SESSIONS = (
                 "    expires_at = clock_timestamp() + %(lease)s::float8 * interval '1 second'\n"
                 "WHERE",
                 "    expires_at = now() + %(lease)s::float8 * interval '1 second'\nWHERE",
+            ),
+        ),
+    ),
+    Mutant(
+        "a heartbeat does not say whose it is",
+        "I2",
+        "beat_beside_silence",
+        (
+            Edit(
+                WORKERS,
+                RENEWED,
+                RENEWED.replace("id = %(worker)s::bigint", "%(worker)s::bigint > 0"),
+            ),
+        ),
+    ),
+    Mutant(
+        "a heartbeat does not hear that its session has ended",
+        "I7",
+        "beat_after_end",
+        (
+            Edit(
+                "relevo/store/workers.py",
+                'Call(STATEMENTS["renew_worker"], {"worker": worker, "lease": lease})\n'
+                "    return bool(rows)\n",
+                'Call(STATEMENTS["renew_worker"], {"worker": worker, "lease": lease})\n'
+                "    return rows is not None\n",
             ),
         ),
     ),

@@ -131,6 +131,26 @@ def long_transaction(stage: Stage) -> None:
     other.end_sessions()
 
 
+def beat_beside_silence(stage: Stage) -> None:
+    """A session that lives renews its lease, and takes over from one that fell silent."""
+    silent, living = stage.session(), stage.session()
+    stage.enqueue()
+    silent.claim()
+    silent.fall_silent()
+    living.renew(living.connection("heartbeat"))
+    living.rescue()
+    for job in _claim_again(stage, living):
+        living.complete(job)
+
+
+def beat_after_end(stage: Stage) -> None:
+    """A session that was frozen renews its lease after somebody has ended it."""
+    frozen, other = stage.session(), stage.session()
+    frozen.fall_silent()
+    other.rescue()
+    frozen.renew(frozen.connection("heartbeat"))
+
+
 def old_job(stage: Stage) -> None:
     """A job that was enqueued long ago completes, and its retention begins."""
     session = stage.session()
@@ -168,6 +188,8 @@ SCENARIOS = (
     lost_again,
     answer_beside_rescue,
     long_transaction,
+    beat_beside_silence,
+    beat_after_end,
     old_job,
     archived,
 )

@@ -1,8 +1,10 @@
 """Kinds of job that scenarios enqueue."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from threading import Event
 from typing import Any
 
 from faults.evidence import Witness, record_effect
@@ -12,10 +14,11 @@ from relevo import Context, JobKind, Relevo, Retry
 
 @dataclass(frozen=True)
 class Kinds:
-    """An application, and its kinds by name."""
+    """An application, its kinds by name, and whether one that cancels itself has begun."""
 
     app: Relevo
     kinds: Mapping[str, JobKind[..., Any]]
+    has_begun: Event
 
     @property
     def names(self) -> list[str]:
@@ -25,7 +28,7 @@ class Kinds:
 
 def play_kinds(witness: Witness) -> Kinds:
     """Answer an application whose handlers report to the witness."""
-    app = Relevo()
+    app, has_begun = Relevo(), Event()
 
     @app.job("play.work")
     def work(ctx: Context, ref: str) -> None:
@@ -48,5 +51,11 @@ def play_kinds(witness: Witness) -> Kinds:
             witness.note("delivered", job_id=ctx.job_id, key=ctx.idempotency_key)
             return Retry(timedelta(milliseconds=1)) if ctx.attempt == 1 else None
 
-    kinds = (work, twice, ordered, mail)
-    return Kinds(app, {job.kind.name: job for job in kinds})
+    @app.job("play.cancelling")
+    async def cancelling(ctx: Context, ref: str) -> None:
+        with witnessed(witness, ctx):
+            has_begun.set()
+            raise asyncio.CancelledError
+
+    kinds = (work, twice, ordered, mail, cancelling)
+    return Kinds(app, {job.kind.name: job for job in kinds}, has_begun)

@@ -22,7 +22,9 @@ AT_ONCE = 2
 
 def measure(size: Size, seed: int, directory: Path) -> Measured:
     """Try as many mutants as the size has; which of them, the seed decides."""
-    return measure_some(choose(numbers("R15", size)["mutants"], seed), directory)
+    mutants = choose(numbers("R15", size)["mutants"], seed)
+    with a_server() as server:
+        return try_all(Players(server, directory), mutants)
 
 
 def choose(most: int, seed: int) -> list[Mutant]:
@@ -34,12 +36,11 @@ def choose(most: int, seed: int) -> list[Mutant]:
     return [one for _, one in sorted(ranked, key=lambda pair: pair[0])][:most]
 
 
-def measure_some(mutants: Sequence[Mutant], directory: Path) -> Measured:
+def try_all(players: Players, mutants: Sequence[Mutant]) -> Measured:
     """Play the scenarios of these mutants with the engine as it is, then with each mutant."""
     names = sorted({mutant.scenario for mutant in mutants})
     halves = [names[number::AT_ONCE] for number in range(min(AT_ONCE, len(names)))]
-    with a_server() as server, ThreadPoolExecutor(AT_ONCE) as pool:
-        players = Players(server, directory)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         played = [
             one for half in pool.map(lambda h: players.play(SOURCE, h), halves) for one in half
         ]
@@ -63,13 +64,15 @@ def is_clean(found: Found) -> bool:
 
 
 def is_named(mutant: Mutant, found: Found) -> bool:
-    """Whether a mutant was named by its invariant; where nothing is promised, by none."""
-    if Path(found.source) == SOURCE:
-        # It was never imported.
+    """Whether a mutant was named by its invariant; where nothing is promised, by none.
+
+    A scenario that broke down has shown nothing, whatever was found on the way: an edit that
+    cannot run is no fault that somebody could ship.
+    """
+    if Path(found.source) == SOURCE or found.error:
+        # It was never imported, or never played to its end.
         return False
-    if mutant.expected:
-        return mutant.expected in found.found
-    return not found.found and not found.error
+    return mutant.expected in found.found if mutant.expected else not found.found
 
 
 def tell(name: str, expected: str, found: Found) -> str:
@@ -87,7 +90,7 @@ def _try(players: Players, mutant: Mutant) -> Found:
 def _judge(mutant: Mutant, found: Found) -> str:
     """Print how a mutant fared; answer what is wrong, or nothing."""
     expected, named = mutant.expected or "none", is_named(mutant, found)
-    verdict = "" if named else "  <- not named"
+    verdict = "" if named else "  <- broke down" if found.error else "  <- not named"
     sys.stderr.write(f"{mutant.name:64} {expected:>4}  {_words(found)}{verdict}\n")
     return "" if named else tell(mutant.name, expected, found)
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Mapping
 
-from faults.mutants import asking, claiming, ending
+from faults.mutants import asking, claiming, ending, working
 from faults.mutants.stage import Stage
 
 SCENARIOS: Mapping[str, Callable[[Stage], None]] = {
     scenario.__name__: scenario
-    for room in (claiming, ending, asking)
+    for room in (claiming, ending, asking, working)
     for scenario in room.SCENARIOS
 }

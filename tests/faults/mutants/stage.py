@@ -38,6 +38,9 @@ ROUNDS = 20
 BOUND = 20.0
 GATE = 4712
 
+# How errors of the code itself begin; what the handlers of scenarios raise is none of them.
+BROKEN = ("NameError", "UnboundLocalError", "AttributeError", "ImportError", "TypeError")
+
 EXPIRE = "UPDATE relevo.workers SET expires_at = clock_timestamp() WHERE id = ANY (%s::bigint[])"
 MAKE_DUE = """
 UPDATE relevo.jobs
@@ -131,7 +134,7 @@ class Stage:
 
     def process(self) -> Process:
         """A worker's process with a session, whose loops are stepped."""
-        process = Process(self.dsn, f"p{next(self._names)}", self.kinds.app, queues=(QUEUE,))
+        process = Worker(self.dsn, f"p{next(self._names)}", self.kinds.app, queues=(QUEUE,))
         self._processes.append(process)
         process.beat()
         return process
@@ -212,6 +215,21 @@ class Stage:
         while not future.done() and keeper.execute(waiting).fetchone() == (0,):
             assert time.monotonic() < end, "nobody waits for a lock"
             time.sleep(0.005)
+
+
+class Worker(Process):
+    """A process whose handlers may fail, and whose code may not: that ends the scenario."""
+
+    def _run(self, worker: int, job: ClaimedJob) -> Settlement | None:
+        decided = super()._run(worker, job)
+        return None if decided is None else refuse_broken(decided)
+
+
+def refuse_broken(decided: Settlement) -> Settlement:
+    """Raise where a handler ended because the code under it is broken; answer what it decided."""
+    if (decided.error or "").startswith(BROKEN):
+        raise RuntimeError(decided.trace or decided.error)
+    return decided
 
 
 class Session:
