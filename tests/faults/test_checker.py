@@ -99,6 +99,41 @@ def test_a_held_key_answers_with_its_holder() -> None:
     assert named(tale.history()) == set()
 
 
+def test_a_holder_refuses_until_others_can_see_that_it_let_go() -> None:
+    tale = Tale()
+    # One was pruned meanwhile, one's time was over, one had written its end and not committed it.
+    done(tale, 1, key="pruned")
+    done(tale, 2, key="expired")
+    running(tale, 3, live_key="ended")
+    tale.finish(3)
+    ended = tale.last(3).xact
+    done(tale, 4)
+    for key in ("pruned", "expired", "ended"):
+        tale.note("intent", ref=key, key=key, kind="test.work")
+    tale.prune(1)
+    tale.change(2, key=None)
+    for job, key in ((1, "pruned"), (2, "expired"), (3, "ended")):
+        tale.note("enqueued", ref=key, job_id=job, created=False)
+    tale.events[:] = [
+        replace(event, snapshot=(ended, event.xact, frozenset((ended,)))) for event in tale.events
+    ]
+
+    assert named(tale.history()) == set()
+
+
+def test_a_refusal_that_names_nobody_needs_a_holder_or_an_index_of_the_application() -> None:
+    tale = Tale()
+    running(tale, 1, live_key="k")
+    tale.note("intent", ref="a", key="k", kind="test.work")
+    # It let go between the refusal and the look for its name.
+    tale.finish(1)
+    tale.note("enqueued", ref="a", job_id=None, created=False)
+    tale.note("intent", ref="b", kind="cycle.dispatched")
+    tale.note("enqueued", ref="b", job_id=None, created=False)
+
+    assert named(tale.history()) == set()
+
+
 def test_a_key_goes_from_one_job_to_the_next() -> None:
     tale = Tale()
     done(tale, 1, live_key="k")
