@@ -248,6 +248,24 @@ def i4_taken_before_the_session_ended(tale: Tale) -> None:
     tale.finish(1)
 
 
+def i4_taken_from_a_session_that_was_ended_before_its_lease(tale: Tale) -> None:
+    tale.session(2)
+    running(tale)
+    tale.end(1, expires_at=tale.now + 10**6)
+    tale.go_back(1, "lost")
+    tale.claim(1, worker=2)
+    tale.finish(1)
+
+
+def i4_taken_from_a_session_whose_lease_another_worker_ended(tale: Tale) -> None:
+    tale.session(2)
+    running(tale)
+    tale.end(1, shortened_by=("relevo rescue w2",))
+    tale.go_back(1, "lost")
+    tale.claim(1, worker=2)
+    tale.finish(1)
+
+
 def i4_claimed_twice(tale: Tale) -> None:
     tale.session(2)
     running(tale)

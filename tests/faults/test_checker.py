@@ -63,6 +63,21 @@ def test_what_waits_for_something_with_a_name_is_at_rest() -> None:
     assert named(replace(history, pauses=())) == {"I2"}
 
 
+def test_a_session_may_end_before_its_time_by_its_own_word() -> None:
+    tale = Tale()
+    tale.session(2)
+    for job in (1, 2):
+        running(tale, job)
+    # What it held without knowing it is left to the rescue.
+    tale.end(1, shortened_by=("relevo rescue w1", "psql"))
+    for job in (1, 2):
+        tale.go_back(job, "lost")
+        tale.claim(job, worker=2)
+        tale.finish(job)
+
+    assert named(tale.history()) == set()
+
+
 def test_a_run_that_has_not_come_to_rest_may_have_jobs_under_way() -> None:
     tale = Tale()
     tale.enqueue(1)
