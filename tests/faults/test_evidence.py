@@ -175,7 +175,7 @@ def test_who_ends_a_lease_before_its_time_is_kept(
 ) -> None:
     worker, other = a_worker(connection), a_worker(connection)
     run(connection, session.renew(worker, 60))
-    connection.execute("SET application_name = 'relevo rescue w9'")
+    connection.execute("SET LOCAL application_name = 'relevo rescue w9'")
     run(connection, session.close_session(worker, ["default"]))
     connection.commit()
 
