@@ -69,7 +69,7 @@ def test_a_session_may_end_before_its_time_by_its_own_word() -> None:
     for job in (1, 2):
         running(tale, job)
     # What it held without knowing it is left to the rescue.
-    tale.end(1, shortened_by=("relevo rescue w1", "psql"))
+    tale.end(1, shortened_by=("relevo rescue w1", "psql", "relevo caller me"))
     for job in (1, 2):
         tale.go_back(job, "lost")
         tale.claim(job, worker=2)

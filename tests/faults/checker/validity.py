@@ -3,7 +3,7 @@
 A start is valid from its claim until its session gives it back or the session ends. A lease
 that has run out ends nothing: only the removal of the session's row does, for whoever
 removed it knew that nobody answers any more. So the row may go when the lease is over, and
-nobody of the engine but the session itself may say that it is over before its time.
+no worker but the session's own may say that it is over before its time.
 """
 
 from collections.abc import Iterator
@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from faults.checker.story import Story, is_claim, is_loss, moment, tell
 from faults.checker.violation import Violation
 from faults.evidence.records import Event, Session
+
+PURPOSES = ("claim", "settle", "handlers", "heartbeat", "listen", "rescue", "prune")
+"""What a worker's connections are for, the second word of their programs."""
 
 
 def validity(story: Story) -> Iterator[Violation]:
@@ -48,15 +51,15 @@ def _lives(session: Session, event: Event) -> str:
         return f"lived {lease}"
     if session.ended_at is not None and session.ended_at < session.expires_at:
         return f"was ended at {moment(session.ended_at)} {lease}"
-    # Who stops well gives the lease back; a hand that is not the engine's is a test's clock.
+    # Who stops well gives the lease back; a hand that is no worker's is a test's clock.
     others = [one for one in session.shortened_by if _is_of_another(one, session)]
     return f"was alive when {others[0]} ended its lease" if others else ""
 
 
 def _is_of_another(program: str, session: Session) -> bool:
-    first, _, rest = program.partition(" ")
-    purpose = rest.partition(" ")[0]
-    return first == "relevo" and program != f"relevo {purpose} {session.name}"[:63]
+    return program.startswith(tuple(f"relevo {purpose} " for purpose in PURPOSES)) and all(
+        program != f"relevo {purpose} {session.name}"[:63] for purpose in PURPOSES
+    )
 
 
 def _had_ended(session: Session, event: Event) -> bool:
