@@ -9,6 +9,56 @@ def i1_acknowledged_and_lost(tale: Tale) -> None:
     tale.note("enqueued", ref="a", job_id=1)
 
 
+def i1_refused_for_a_key_that_nobody_held(tale: Tale) -> None:
+    tale.note("intent", ref="a", key="k")
+    tale.note("enqueued", ref="a", job_id=1, created=False)
+
+
+def i1_refused_for_a_key_that_was_let_go(tale: Tale) -> None:
+    done(tale, 1, live_key="k")
+    done(tale, 2)
+    tale.note("intent", ref="a", key="k")
+    tale.note("enqueued", ref="a", job_id=1, created=False)
+
+
+def i1_refused_for_a_key_that_was_taken_later(tale: Tale) -> None:
+    for ref in ("first", "a"):
+        tale.note("intent", ref=ref, key="k")
+    tale.note("enqueued", ref="a", job_id=1, created=False)
+    done(tale, 1, ref="first", live_key="k")
+
+
+def i1_refused_for_a_key_of_another_kind(tale: Tale) -> None:
+    running(tale, 1, ref="first", key="k")
+    tale.note("intent", ref="first", at=tale.now - 10**6)
+    tale.note("intent", ref="a", key="k", kind="test.other")
+    tale.note("enqueued", ref="a", job_id=1, created=False)
+    tale.finish(1)
+
+
+def i1_refused_in_the_name_of_another_job(tale: Tale) -> None:
+    running(tale, 1, live_key="k")
+    running(tale, 2)
+    tale.note("intent", ref="a", key="k")
+    tale.note("enqueued", ref="a", job_id=2, created=False)
+    for job in (1, 2):
+        tale.finish(job)
+
+
+def i1_refused_without_a_key(tale: Tale) -> None:
+    done(tale, 1)
+    tale.note("intent", ref="a")
+    tale.note("enqueued", ref="a", job_id=None, created=False)
+
+
+def i1_refused_and_there(tale: Tale) -> None:
+    tale.note("intent", ref="first", key="k")
+    tale.note("intent", ref="a", key="k")
+    done(tale, 1, ref="first", live_key="k")
+    done(tale, 2, ref="a", live_key="k")
+    tale.note("enqueued", ref="a", job_id=1, created=False)
+
+
 def i1_rolled_back_and_there(tale: Tale) -> None:
     tale.note("intent", ref="a")
     done(tale, ref="a")
@@ -195,6 +245,24 @@ def i4_taken_before_the_session_ended(tale: Tale) -> None:
     tale.go_back(1, "lost")
     tale.claim(1, worker=2)
     tale.end(1)
+    tale.finish(1)
+
+
+def i4_taken_from_a_session_that_was_ended_before_its_lease(tale: Tale) -> None:
+    tale.session(2)
+    running(tale)
+    tale.end(1, expires_at=tale.now + 10**6)
+    tale.go_back(1, "lost")
+    tale.claim(1, worker=2)
+    tale.finish(1)
+
+
+def i4_taken_from_a_session_whose_lease_another_worker_ended(tale: Tale) -> None:
+    tale.session(2)
+    running(tale)
+    tale.end(1, shortened_by=("relevo rescue w2",))
+    tale.go_back(1, "lost")
+    tale.claim(1, worker=2)
     tale.finish(1)
 
 

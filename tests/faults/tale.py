@@ -52,10 +52,11 @@ class Tale:
         """Open a session."""
         self.sessions[id_] = Session(id_, name or f"w{id_}", opened_at=self._tick(), **columns)
 
-    def end(self, id_: int) -> None:
-        """End a session, as the removal of its row does."""
+    def end(self, id_: int, **columns: Any) -> None:
+        """End a session whose lease is over, as the removal of its row does."""
         at = self._tick()
-        self.sessions[id_] = replace(self.sessions[id_], ended_at=at, end_seq=self._seq)
+        columns = {"expires_at": at, "ended_at": at, "end_seq": self._seq, **columns}
+        self.sessions[id_] = replace(self.sessions[id_], **columns)
 
     def enqueue(self, job: int, **columns: Any) -> None:
         """Add a job that is due at once, unless the columns say otherwise."""

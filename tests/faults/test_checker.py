@@ -63,6 +63,21 @@ def test_what_waits_for_something_with_a_name_is_at_rest() -> None:
     assert named(replace(history, pauses=())) == {"I2"}
 
 
+def test_a_session_may_end_before_its_time_by_its_own_word() -> None:
+    tale = Tale()
+    tale.session(2)
+    for job in (1, 2):
+        running(tale, job)
+    # What it held without knowing it is left to the rescue.
+    tale.end(1, shortened_by=("relevo rescue w1", "psql", "relevo caller me"))
+    for job in (1, 2):
+        tale.go_back(job, "lost")
+        tale.claim(job, worker=2)
+        tale.finish(job)
+
+    assert named(tale.history()) == set()
+
+
 def test_a_run_that_has_not_come_to_rest_may_have_jobs_under_way() -> None:
     tale = Tale()
     tale.enqueue(1)
@@ -95,6 +110,41 @@ def test_a_held_key_answers_with_its_holder() -> None:
     done(tale, ref="a", live_key="k")
     tale.note("enqueued", ref="a", job_id=1, created=True)
     tale.note("enqueued", ref="b", job_id=1, created=False)
+
+    assert named(tale.history()) == set()
+
+
+def test_a_holder_refuses_until_others_can_see_that_it_let_go() -> None:
+    tale = Tale()
+    # One was pruned meanwhile, one's time was over, one had written its end and not committed it.
+    done(tale, 1, key="pruned")
+    done(tale, 2, key="expired")
+    running(tale, 3, live_key="ended")
+    tale.finish(3)
+    ended = tale.last(3).xact
+    done(tale, 4)
+    for key in ("pruned", "expired", "ended"):
+        tale.note("intent", ref=key, key=key, kind="test.work")
+    tale.prune(1)
+    tale.change(2, key=None)
+    for job, key in ((1, "pruned"), (2, "expired"), (3, "ended")):
+        tale.note("enqueued", ref=key, job_id=job, created=False)
+    tale.events[:] = [
+        replace(event, snapshot=(ended, event.xact, frozenset((ended,)))) for event in tale.events
+    ]
+
+    assert named(tale.history()) == set()
+
+
+def test_a_refusal_that_names_nobody_needs_a_holder_or_an_index_of_the_application() -> None:
+    tale = Tale()
+    running(tale, 1, live_key="k")
+    tale.note("intent", ref="a", key="k", kind="test.work")
+    # It let go between the refusal and the look for its name.
+    tale.finish(1)
+    tale.note("enqueued", ref="a", job_id=None, created=False)
+    tale.note("intent", ref="b", kind="cycle.dispatched")
+    tale.note("enqueued", ref="b", job_id=None, created=False)
 
     assert named(tale.history()) == set()
 

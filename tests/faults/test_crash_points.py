@@ -3,13 +3,16 @@
 The whole enumeration is `PYTHONPATH=tests python -m faults nightly R3`.
 """
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from faults.crash.enumerate import Enumeration, measure
+import relevo
+from faults.crash.enumerate import Enumeration, Listing, count_points, list_all, measure
 from faults.crash.points import Point
+from faults.crash.scenarios import SCENARIOS
 from faults.crash.server import Server, a_server
 from faults.crash.ways import Way
 from faults.crash.world import Scenario, World
@@ -17,6 +20,25 @@ from faults.measured import story
 from faults.sizes import Size
 
 SEED = 20261130
+
+SOURCE = Path(relevo.__file__).parent.parent
+STATEMENT = re.compile(r"^-- name: (\w+)\n(.*?)(?=^-- name:|\Z)", re.MULTILINE | re.DOTALL)
+WRITES = re.compile(r"\b(INSERT|UPDATE|DELETE|nextval|SAVEPOINT|LOCK)\b")
+
+NOT_INTERRUPTED = {
+    # A person's, who sees whether it was done and may do it again; no job is changed by it.
+    *("adopt_identity", "set_mode", "insert_tenant"),
+    # The benchmark's own.
+    *("take_job_id", "erase_jobs"),
+    # Cycles that are drafts: scenarios begin when there is something to activate. What else
+    # happens to them, and the end of a backend in between, is R10.
+    *("create_cycle", "hold_cycle", "delete_draft", "generate_evaluations"),
+    *("add_participants", "add_everyone", "add_peers", "remove_participants"),
+    *("begin_preflight", "undo_preflight", "end_preflight"),
+    # The import of people, one transaction that enqueues nothing.
+    *("upsert_people", "close_manager_edges", "open_manager_edges"),
+}
+"""What writes and is in no scenario, and why; a new statement is in one, or is named here."""
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +56,45 @@ def test_no_point_of_enqueue_activation_claim_and_settle_breaks_a_promise(tmp_pa
     assert measured.is_clean, story(measured)
     assert measured.counts["points"] >= 50
     assert measured.counts["runs"] >= measured.counts["points"] * 3
+
+
+@pytest.fixture(scope="module")
+def listings(tmp_path_factory: pytest.TempPathFactory) -> list[Listing]:
+    """What every scenario consists of."""
+    return list_all(SCENARIOS, tmp_path_factory.mktemp("crash") / "lists")
+
+
+@pytest.mark.timeout(120)
+def test_every_scenario_meets_every_statement_that_the_server_logs(
+    listings: list[Listing],
+) -> None:
+    assert {listing.name for listing in listings} == {scenario.name for scenario in SCENARIOS}
+    assert [word for listing in listings for word in listing.differences()] == []
+    assert all(listing.points for listing in listings)
+
+
+@pytest.mark.timeout(120)
+def test_whatever_writes_is_interrupted_or_named_here(listings: list[Listing]) -> None:
+    met = {point.name for listing in listings for point in listing.points}
+
+    writers = {
+        name
+        for file in SOURCE.rglob("*.sql")
+        for name, text in STATEMENT.findall(file.read_text("utf-8"))
+        if WRITES.search(text)
+    }
+
+    assert writers & met
+    assert writers - met == NOT_INTERRUPTED
+
+
+def test_a_statement_of_several_scenarios_is_one_distinct_point() -> None:
+    begin, claim = Point("claim", "BEGIN"), Point("claim", "claim_jobs")
+    settle = Point("settle", "BEGIN")
+    first = Listing("first", [begin, claim, begin], [])
+    second = Listing("second", [begin, settle], [])
+
+    assert count_points([first, second]) == {"points": 5, "distinct": 3, "statements": 2}
 
 
 def _one_transaction_in_two(world: World) -> None:

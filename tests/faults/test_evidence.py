@@ -27,6 +27,7 @@ from faults.evidence import Event, Witness, install, read_history, read_notes
 from limiting import ENGINES_LEVEL
 from relevo.db.drivers import run
 from relevo.engine.archive import make_months
+from relevo.engine.jobs import session
 from relevo.engine.jobs.again import cancel_jobs, requeue
 from relevo.engine.jobs.prune import BEGINNING, prune
 from relevo.engine.jobs.rescue import end_expired_sessions, rescue_lost_jobs
@@ -167,6 +168,23 @@ def test_sessions_limits_and_their_ends_are_kept(
         ("update", 2),
         ("delete", 2),
     ]
+
+
+def test_who_ends_a_lease_before_its_time_is_kept(
+    evident: str, connection: psycopg.Connection
+) -> None:
+    worker, other = a_worker(connection), a_worker(connection)
+    run(connection, session.renew(worker, 60))
+    connection.execute("SET LOCAL application_name = 'relevo rescue w9'")
+    run(connection, session.close_session(worker, ["default"]))
+    connection.commit()
+
+    ended, lives = read_history(evident).sessions
+
+    assert (ended.id, ended.shortened_by) == (worker, ("relevo rescue w9",))
+    assert ended.ended_at is not None
+    assert ended.ended_at >= ended.expires_at
+    assert (lives.id, lives.shortened_by) == (other, ())
 
 
 @pytest.mark.parametrize("is_kept", [True, False])

@@ -7,7 +7,7 @@ the cycle after each step as anybody else would.
 
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ from apps.cycle_factory import ACTOR, a_draft, a_tenant, import_text, is_blocked
 from factories import a_worker, claim_some, settle_some
 from faults.campaigns.ground import BOUND, a_server
 from faults.checker import Violation, check
-from faults.evidence import Witness, install, read_history, sample_cycles
+from faults.evidence import History, Witness, install, read_history, sample_cycles
 from faults.measured import Measured
 from faults.sizes import Size, numbers
 from relevo import Operation, RelevoError
@@ -189,10 +189,27 @@ def measure_interleavings(interleavings: int, seed: int, directory: Path) -> Mea
             for one in range(min(OF_A_ROUND, interleavings - begin)):
                 counts += _interleave(a_stage(dsn, one + 2), random, witness)
             witness.close()
-            violations += check(read_history(dsn, [witness.path]), quiescent=False)
+            history = read_history(dsn, [witness.path])
+            violations += check(history, quiescent=False)
+            counts += count_turns(history)
             server.drop(f"cycles_{number}")
     half = sum(violation.invariant == "I13" for violation in violations)
-    return Measured({**counts, "half_activated_or_mixed": half}, violations)
+    problems = [] if counts["activations"] else ["no activation was committed: nothing was tried"]
+    turns = {what: counts[what] for what in ("activations", "recalls")}
+    return Measured({**counts, **turns, "half_activated_or_mixed": half}, violations, problems)
+
+
+def count_turns(history: History) -> Counter[str]:
+    """Count the transactions that activated a cycle, and those that took an activation back."""
+    moves: dict[tuple[UUID, int], Counter[str]] = defaultdict(Counter)
+    for change in history.cycles:
+        if change.what == "cycle":
+            moves[change.cycle_id, change.xact][change.state] += change.come - change.gone
+    return Counter(
+        "activations" if move["active"] > 0 else "recalls"
+        for move in moves.values()
+        if move["draft"] * move["active"] < 0
+    )
 
 
 def a_stage(dsn: str, number: int) -> Stage:

@@ -1,7 +1,8 @@
 """R14: payloads at random: what a handler receives is what was enqueued, and no worker dies of it.
 
-Values come from Hypothesis. What is accepted has to arrive unchanged, what is refused has to
-be refused in words, and what comes by SQL and fits no handler ends its job and nothing else.
+Values come from Hypothesis. What the engine accepts has to arrive unchanged, and what it refuses
+has to be refused in words. What comes by SQL is counted by itself: PostgreSQL refuses some, what
+it takes has to arrive as its row reads, and what fits no handler ends its job and nothing else.
 """
 
 import json
@@ -100,16 +101,24 @@ AT_ONCE = 20
 INSERT = """
 INSERT INTO relevo.jobs (tenant_id, kind, max_attempts, payload)
 SELECT %s, kind, 1, payload::jsonb
-FROM (VALUES ('fuzz.by_sql', %s), ('fuzz.typed', %s)) AS given (kind, payload)
+FROM (VALUES ('fuzz.by_sql', %s), ('fuzz.any', %s), ('fuzz.typed', %s)) AS given (kind, payload)
+RETURNING id, kind, payload
 """
+STATES = "SELECT id, state FROM relevo.jobs WHERE id = ANY (%s)"
 LIVE = "SELECT count(*) FROM relevo.jobs WHERE live"
 
 
 @dataclass
 class Found:
-    """What was received, by the number under which it was sent, and what is counted."""
+    """What was received, and what is counted.
+
+    Attributes:
+        received: By the number under which it was sent.
+        by_job: By the job's id, for what came by SQL.
+    """
 
     received: dict[int, object] = field(default_factory=dict)
+    by_job: dict[int, object] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
@@ -125,7 +134,13 @@ def fuzz_app(found: Found) -> tuple[Relevo, dict[str, JobKind[..., Any]]]:
 
     @app.job("fuzz.by_sql", max_attempts=1)
     async def by_sql(ctx: Context, number: int, value: Any) -> object:
-        # Its number is a value like any other, perhaps that of something sent: it is not kept.
+        # Its number is a value like any other, perhaps that of something sent.
+        found.by_job[ctx.job_id] = {"number": number, "value": value}
+        return value
+
+    @app.job("fuzz.any", max_attempts=1)
+    async def anything(ctx: Context, value: Any) -> object:
+        found.by_job[ctx.job_id] = {"value": value}
         return value
 
     @app.job("fuzz.typed", max_attempts=1)
@@ -247,38 +262,47 @@ class Sender:
         self._connection, self._kinds, self._found = connection, kinds, found
         self._numbers = count()
         self._sent: dict[int, tuple[str, Any]] = {}
+        self._inserted: dict[int, tuple[str, Any]] = {}
 
     def send(self, kind: str, value: Any) -> None:
         """Send one value; it is refused in words, or waited for."""
         number = next(self._numbers)
         self._found.counts["examples"] += 1
+        if kind == "sql":
+            self._send_by_sql(value)
+        else:
+            self._enqueue(kind, number, value)
+        if len(self._sent) >= BATCH:
+            self.await_all()
+
+    def _enqueue(self, kind: str, number: int, value: Any) -> None:
         try:
-            if kind == "sql":
-                self._send_by_sql(value)
-            elif kind == "fuzz.typed":
+            if kind == "fuzz.typed":
                 self._kinds[kind].enqueue(self._connection, sent=number, **value)
                 self._sent[number] = kind, value
             else:
                 self._kinds[kind].enqueue(self._connection, number=number, value=value)
                 self._sent[number] = kind, value
             self._found.counts["accepted"] += 1
-        except RelevoError:
+        except RelevoError as error:
             self._found.counts["refused"] += 1
-        except psycopg.DataError:
-            # Only by SQL: of what the engine accepts PostgreSQL refuses nothing.
-            self._found.counts["refused_by_sql"] += 1
-            if kind != "sql":
-                self._found.problems.append(_tell(kind, value, "was refused by PostgreSQL"))
-        except Exception as error:  # noqa: BLE001 -- whatever it is, it is no refusal
+            if not str(error):
+                self._found.problems.append(_tell(kind, value, "was refused without a word"))
+        except Exception as error:  # noqa: BLE001 -- whatever it is, PostgreSQL's too, it is no refusal
             self._found.problems.append(_tell(kind, value, f"raised {error!r}"))
-        if len(self._sent) >= BATCH:
-            self.await_all()
 
     def _send_by_sql(self, value: Any) -> None:
         """Whatever JSON PostgreSQL takes, also what fits no handler."""
         text = json.dumps(value)
-        wrapped = json.dumps({"number": value, "value": value})
-        self._connection.execute(INSERT, [DEFAULT_TENANT, wrapped, text])
+        given = {"number": value, "value": value}
+        texts = [json.dumps(given), json.dumps({"value": value}), text]
+        try:
+            rows = self._connection.execute(INSERT, [DEFAULT_TENANT, *texts]).fetchall()
+        except psycopg.DataError:
+            self._found.counts["refused_by_postgresql"] += 1
+            return
+        self._found.counts["accepted_by_sql"] += 1
+        self._inserted |= {job_id: (kind, payload) for job_id, kind, payload in rows}
 
     def await_all(self) -> None:
         """Wait until everything has ended, and compare."""
@@ -290,6 +314,38 @@ class Sender:
                 self._found.counts["unequal"] += 1
                 self._found.problems.append(_tell(kind, value, f"arrived as {received!r}"))
         self._sent.clear()
+        self._compare_inserted()
+
+    def _compare_inserted(self) -> None:
+        """What has a handler reached it as its row reads; all else failed."""
+        rows = self._connection.execute(STATES, [list(self._inserted)]).fetchall()
+        states: dict[int, str] = dict(rows)
+        for job_id, (kind, payload) in self._inserted.items():
+            received = self._found.by_job.pop(job_id, None)
+            if why := judge_inserted(kind, payload, received, states[job_id]):
+                self._found.counts["unequal"] += received is not None
+                self._found.problems.append(_tell(f"{kind} by SQL", payload, why))
+            self._found.counts["compared_by_sql"] += received is not None
+            self._found.counts["failed_by_sql"] += received is None
+        self._inserted.clear()
+
+
+def judge_inserted(kind: str, payload: Any, received: object, state: str) -> str:
+    """Answer what is wrong with how a payload that came by SQL ended, or nothing.
+
+    Args:
+        kind: Its kind; `fuzz.any` takes whatever there is.
+        payload: As its row reads.
+        received: The arguments of its handler; None where none was called.
+        state: How its job ended.
+    """
+    if received is None:
+        if kind == "fuzz.any" or (kind == "fuzz.by_sql" and type(payload["number"]) is int):
+            return "never reached its handler"
+        return "" if state == "failed" else f"reached no handler and is {state}"
+    if not is_same(payload, received):
+        return f"arrived as {received!r}"
+    return "" if state == "completed" else f"arrived and is {state}"
 
 
 def _tell(kind: str, value: object, what: str) -> str:

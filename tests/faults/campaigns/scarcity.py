@@ -4,6 +4,7 @@ None of this is a job's fault: no start is charged for it, neither what the engi
 itself nor what a handler is told by a full database, and work goes on when it is over.
 """
 
+import os
 import re
 import subprocess
 import tempfile
@@ -23,7 +24,8 @@ from faults.campaigns.nursery import Nursery, a_nursery
 from faults.campaigns.server import is_answering
 from faults.campaigns.verdict import Verdict, count, keep
 from faults.checker import check
-from faults.evidence import History, read_history
+from faults.checker.story import Story, is_loss, tell
+from faults.evidence import Event, History, read_history
 from faults.measured import Measured
 from faults.sizes import Size, numbers
 
@@ -55,6 +57,7 @@ WHERE usename = %s
 REFUSED = re.compile("too many connections|remaining connection slots")
 
 # The kinds that ask for no second start of their own; whose database refuses is not asked.
+# Losses are counted in the evidence, of all kinds.
 CHARGED = """
 SELECT
     j.kind,
@@ -77,6 +80,10 @@ GROUP BY 1, 2, 3, 4
 
 class Missing(Exception):
     """What a part of this needs is not here."""
+
+
+class NotAllowed(Missing):
+    """It may be here, and only root may use it."""
 
 
 def measure(size: Size, seed: int, directory: Path) -> Measured:
@@ -176,7 +183,8 @@ def a_small_disk() -> Iterator[Path]:
     """Lend a file system that is soon full.
 
     Raises:
-        Missing: Who runs this may not mount one.
+        NotAllowed: Only root may mount one.
+        Missing: This root may not either.
     """
     with tempfile.TemporaryDirectory(prefix="relevo-scarce-") as place:
         Path(place).chmod(0o755)
@@ -184,7 +192,7 @@ def a_small_disk() -> Iterator[Path]:
         done = subprocess.run(["mount", *options], capture_output=True, check=False)
         if done.returncode:
             msg = f"no file system can be mounted: {done.stderr.decode().strip()}"
-            raise Missing(msg)
+            raise Missing(msg) if os.geteuid() == 0 else NotAllowed(msg)
         try:
             yield Path(place)
         finally:
@@ -262,16 +270,29 @@ def _judge(
     verdict.problems += ground.problems
     verdict.counts.update(count(history))
     verdict.counts[f"unknown_enqueues_{what}"] += ground.load.unknown
+    _charge(what, ground, verdict)
+    losses = charged_losses(history)
+    verdict.counts["charged"] += len(losses)
+    if losses:
+        story = "\n".join(tell(*losses))
+        verdict.problems.append(f"{what}: {len(losses)} starts were charged as lost:\n{story}")
     if others:
         # Nothing was away that could return.
-        _charge(what, ground, verdict)
         return
     ends = [event.at for event in history.events if event.state == "completed"]
     seconds = min(at - back_at for at in ends if at > back_at) / 1e6
     verdict.counts[f"recovery_ms_{what}"] = round(seconds * 1000)
     if seconds > WITHIN:
         verdict.problems.append(f"{what}: the first job ended after {seconds:.1f} s")
-    _charge(what, ground, verdict)
+
+
+def charged_losses(history: History) -> list[Event]:
+    """Answer the starts that were lost and not excused: each counts, whatever the kind."""
+    return [
+        event
+        for before, event in Story(history).steps
+        if before is not None and is_loss(before, event) and event.excused == before.excused
+    ]
 
 
 def _charge(what: str, ground: Ground, verdict: Verdict) -> None:

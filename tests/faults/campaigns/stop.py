@@ -2,18 +2,15 @@
 
 import signal
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import psycopg
 
 from faults.campaigns.ground import Ground, a_ground, a_server, await_that
+from faults.campaigns.late import find_late
 from faults.campaigns.nursery import Born
 from faults.campaigns.verdict import Verdict
-from faults.checker.fencing import BY_HANDLERS, BY_SETTLER
-from faults.checker.story import Story, is_end, is_loss, tell
-from faults.evidence import Effect, Event, History
+from faults.checker.story import tell
 from faults.measured import Measured
 from faults.sizes import Size, numbers
 
@@ -56,7 +53,7 @@ def _freeze_some(ground: Ground, freezes: int, verdict: Verdict) -> None:
             freezes -= len(some)
             verdict.counts["freezes"] += len(some)
     history = verdict.judge(ground)
-    found = Late.find(history)
+    found = find_late(history)
     verdict.counts["late_answers"] += found.answers
     verdict.counts["handed_back_before_the_rescue"] += found.handed_back
     verdict.counts["late_completions_accepted"] += len(found.accepted)
@@ -87,49 +84,3 @@ def _freeze(ground: Ground, owner: psycopg.Connection, some: list[Born]) -> None
             ground.pause(0.02)
         ground.pause(0.2)
         born.send(signal.SIGCONT)
-
-
-@dataclass(frozen=True, slots=True)
-class Late:
-    """What came for a start that others had taken back.
-
-    Attributes:
-        answers: Handlers that came to their end although their start had been taken back.
-        handed_back: Ends that were written when the session had ended and nobody had taken
-            the job back yet: its row still named the session, so they are accepted.
-        accepted: Ends and effects that were written when somebody had: there must be none.
-    """
-
-    answers: int
-    handed_back: int
-    accepted: list[Event | Effect]
-
-    @classmethod
-    def find(cls, history: History) -> Self:
-        """Compare everything with when each start was taken back, and each session ended."""
-        story = Story(history)
-        taken = {
-            (event.job_id, event.attempt): event
-            for before, event in story.steps
-            if is_loss(before, event)
-        }
-        ends = [event for event in history.events if is_end(event)]
-        answers = [
-            note
-            for note in history.notes
-            if note.what == "end"
-            and (loss := taken.get((note.job_id or 0, note.attempt or 0))) is not None
-            and loss.at < note.at
-        ]
-        accepted: list[Event | Effect] = [
-            one
-            for one in (*ends, *history.effects)
-            if (loss := taken.get((one.job_id, one.attempt))) is not None and loss.seq < one.seq
-        ]
-        return cls(len(answers), sum(_is_handed_back(story, end) for end in ends), accepted)
-
-
-def _is_handed_back(story: Story, end: Event) -> bool:
-    session = story.sessions.get(end.old_worker or 0)
-    is_own = end.program.startswith((BY_SETTLER, BY_HANDLERS))
-    return is_own and session is not None and (session.end_seq or end.seq) < end.seq

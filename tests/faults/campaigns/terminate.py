@@ -23,7 +23,8 @@ WHERE datname = current_database()
   AND (application_name LIKE 'relevo %%' OR application_name = %s)
 ORDER BY pid
 """
-CUT = "SELECT pg_terminate_backend(%s)"
+CUT = "SELECT pg_terminate_backend(%s, 10000)"
+"""It waits for the end of the backend, and answers false where there was none to be ended."""
 
 
 def measure(size: Size, seed: int, directory: Path) -> Measured:
@@ -49,17 +50,23 @@ def _cut_some(ground: Ground, cuts: int, verdict: Verdict) -> None:
         for number in range(cuts):
             ground.run_until(jobs * number // (cuts + 1))
             ground.pause(0.05)
+            while (purpose := _cut_one(ground, operator)) is None:
+                verdict.counts["gone_before_the_cut"] += 1
             verdict.counts["cuts"] += 1
-            verdict.counts[f"cuts_of_{_cut(ground, operator)}"] += 1
+            verdict.counts[f"cuts_of_{purpose}"] += 1
     ground.finish()
     verdict.judge(ground)
 
 
-def _cut(ground: Ground, operator: psycopg.Connection) -> str:
-    """Cut one backend; answer what it was for."""
+def _cut_one(ground: Ground, operator: psycopg.Connection) -> str | None:
+    """Cut one backend; answer what it was for, or None where it had ended by itself."""
     found: dict[str, list[int]] = defaultdict(list)
     for pid, program in operator.execute(BACKENDS, [PROGRAM]):
         found["enqueuer" if program == PROGRAM else program.split()[1]].append(pid)
     purpose = ground.random.choice(sorted(found))
-    operator.execute(CUT, [ground.random.choice(found[purpose])])
-    return purpose
+    return purpose if is_cut(operator, ground.random.choice(found[purpose])) else None
+
+
+def is_cut(operator: psycopg.Connection, pid: int) -> bool:
+    """Cut a backend, and answer whether there was one that ended of it."""
+    return operator.execute(CUT, [pid]).fetchone() == (True,)

@@ -6,6 +6,7 @@ A job may leave the table in one way only: it has ended, and its retention is ov
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from faults.checker.refusals import refusals
 from faults.checker.story import BEGINNINGS, FINAL, Story, tell
 from faults.checker.violation import Violation
 from faults.evidence.records import Event, Note
@@ -90,6 +91,7 @@ def _references(story: Story) -> Iterator[Violation]:
     for note in story.notes_of("enqueued", "rolled_back", "unknown"):
         members = [intents[note.ref]] if note.ref in intents else units.get(_unit(note), [note])
         yield from _answer(note, members, present)
+    yield from refusals(story, intents, present)
     for members in units.values():
         yield from _together(members, present)
 
@@ -107,6 +109,7 @@ def _answer(
         if note.what == "rolled_back" and events:
             yield _wrong(f"{intent.ref} was rolled back, and is there", tell(intent, note, *events))
         if note.what != "enqueued" or note.fields.get("created") is False:
+            # Who was refused is judged in `refusals`.
             continue
         if note.ref is None and intent.fields.get("key"):
             # The answer is about a whole transaction, and this one may have been refused.

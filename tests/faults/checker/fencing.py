@@ -16,7 +16,7 @@ def fencing(story: Story) -> Iterator[Violation]:
     for job_id, effects in story.effects.items():
         yield from _tokens(story, job_id, effects)
         yield from _once(story, job_id, effects)
-    owners = _owners(story)
+    owners = owners_of(story)
     ended_kinds = story.kinds_with("end")
     for before, event in story.steps:
         if not is_end(event):
@@ -24,7 +24,7 @@ def fencing(story: Story) -> Iterator[Violation]:
         if (owned := owners.get(event.program)) and event.old_worker not in owned:
             why = f"was held by session {event.old_worker} and ended by {event.program}"
             yield Violation("I5", f"job {event.job_id} {why}", tell(before, event))
-        elif event.kind in ended_kinds and not _has_answered(story, event):
+        elif event.kind in ended_kinds and not has_answered(story, event):
             why = f"was completed before attempt {event.attempt} had answered"
             notes = [note for note in story.notes.get(event.job_id, ()) if note.what == "end"]
             yield Violation("I5", f"job {event.job_id} {why}", tell(before, event, *notes))
@@ -60,8 +60,8 @@ def _once(story: Story, job_id: int, effects: list[Effect]) -> Iterator[Violatio
             yield Violation("I5", f"job {job_id} has {len(same)} effects {key}", tell(*same))
 
 
-def _owners(story: Story) -> dict[str, set[int]]:
-    """Answer which sessions each worker's connections speak for."""
+def owners_of(story: Story) -> dict[str, set[int]]:
+    """Answer which sessions speak through each connection that ends starts, by its program."""
     owners: dict[str, set[int]] = defaultdict(set)
     for session in story.history.sessions:
         for purpose in (BY_HANDLERS, BY_SETTLER):
@@ -69,7 +69,7 @@ def _owners(story: Story) -> dict[str, set[int]]:
     return owners
 
 
-def _has_answered(story: Story, event: Event) -> bool:
+def has_answered(story: Story, event: Event) -> bool:
     """Whether a handler had answered what the settler wrote as its success."""
     if event.state != "completed" or not event.program.startswith(BY_SETTLER):
         return True

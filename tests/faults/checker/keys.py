@@ -22,8 +22,8 @@ def keys(story: Story) -> Iterator[Violation]:
         if event.evaluator is not None:
             evaluators[event.job_id] = event.evaluator
         evaluator = evaluators.get(event.job_id)
-        held = set(_held(before, evaluator))
-        holds = set(_held(event, evaluator))
+        held = set(held_keys(before, evaluator))
+        holds = set(held_keys(event, evaluator))
         for key in held - holds:
             holders[key].pop(event.job_id, None)
         for key in holds - held:
@@ -47,8 +47,8 @@ def _forgotten(story: Story) -> Iterator[Violation]:
             yield Violation("I8", why, tell(note, event))
 
 
-def _held(event: Event | None, evaluator: str | None) -> Iterator[Key]:
-    """Answer the keys that a row holds."""
+def held_keys(event: Event | None, evaluator: str | None) -> Iterator[Key]:
+    """Answer the keys that a row holds; the last part of each is its text."""
     if event is None or event.op == "delete":
         return
     place = (event.tenant_id, event.kind)

@@ -249,8 +249,7 @@ def measure(size: Size, seed: int, directory: Path) -> Measured:
     problems += [word for listing in listings for word in listing.gaps(ways)]
     return Measured(
         {
-            "points": sum(len(listing.points) for listing in listings),
-            "distinct": sum(len(set(listing.points)) for listing in listings),
+            **count_points(listings),
             "runs": sum(len(listing.runs) for listing in listings),
             **{
                 way: sum(run.way is way for listing in listings for run in listing.runs)
@@ -264,6 +263,28 @@ def measure(size: Size, seed: int, directory: Path) -> Measured:
     )
 
 
+def count_points(listings: Sequence[Listing]) -> dict[str, int]:
+    """Count all points, and the distinct ones, however many scenarios share them."""
+    return {
+        "points": sum(len(listing.points) for listing in listings),
+        "distinct": len({point for listing in listings for point in listing.points}),
+        "statements": len({point.name for listing in listings for point in listing.points}),
+    }
+
+
+def list_all(scenarios: Sequence[Scenario], directory: Path) -> list[Listing]:
+    """List the points of each scenario without any fault."""
+    directory.mkdir()
+    with a_server(is_durable=False) as server:
+        enumeration = Enumeration(server, directory)
+        return [enumeration.list_points(scenario) for scenario in alone_first(scenarios)]
+
+
+def alone_first(scenarios: Sequence[Scenario]) -> list[Scenario]:
+    """Answer the scenarios in an order in which whoever has to be alone comes first."""
+    return sorted(scenarios, key=lambda one: not one.is_alone)
+
+
 def list_and_fail(
     scenarios: Sequence[Scenario], directory: Path, *, goes_on: bool
 ) -> list[Listing]:
@@ -272,8 +293,7 @@ def list_and_fail(
     directory.mkdir()
     with a_server(is_durable=False) as server:
         enumeration = Enumeration(server, directory)
-        # Whoever has to be alone comes first.
-        for scenario in sorted(scenarios, key=lambda one: not one.is_alone):
+        for scenario in alone_first(scenarios):
             listing = enumeration.list_points(scenario)
             listing.runs += enumeration.fail_everywhere(scenario, QUICK)
             if goes_on and scenario.goes_on:

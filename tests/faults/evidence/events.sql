@@ -65,6 +65,7 @@ CREATE TABLE IF NOT EXISTS evidence.sessions (
     seq bigint PRIMARY KEY DEFAULT nextval('evidence.seq'),
     at timestamptz NOT NULL DEFAULT clock_timestamp(),
     xact xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    program text NOT NULL DEFAULT current_setting('application_name'),
     op text NOT NULL,
     id bigint NOT NULL,
     name text NOT NULL,

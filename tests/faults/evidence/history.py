@@ -59,10 +59,16 @@ SELECT s.id,
        min(s.queues),
        min(s.kinds),
        (extract(epoch FROM min(s.at)) * 1000000)::bigint,
-       (extract(epoch FROM max(s.expires_at)) * 1000000)::bigint,
+       (extract(epoch FROM (array_agg(s.expires_at ORDER BY s.seq DESC))[1]) * 1000000)::bigint,
        (extract(epoch FROM max(s.at) FILTER (WHERE s.op = 'delete')) * 1000000)::bigint,
-       max(s.seq) FILTER (WHERE s.op = 'delete')
-FROM evidence.sessions AS s
+       max(s.seq) FILTER (WHERE s.op = 'delete'),
+       coalesce(array_agg(DISTINCT s.program) FILTER (WHERE s.expires_at < s.before), '{}')
+FROM (
+    SELECT
+        e.*,
+        lag(e.expires_at) OVER (PARTITION BY e.id ORDER BY e.seq) AS before
+    FROM evidence.sessions AS e
+) AS s
 GROUP BY s.id
 ORDER BY s.id
 """
@@ -99,8 +105,8 @@ def _read(connection: psycopg.Connection, notes: tuple[Note, ...]) -> History:
         jobs=tuple(Job(*row) for row in rows(jobs)),
         notes=notes,
         sessions=tuple(
-            Session(id_, name, tuple(queues), tuple(kinds), *times)
-            for id_, name, queues, kinds, *times in rows(SESSIONS)
+            Session(id_, name, tuple(queues), tuple(kinds), *times, tuple(shortened_by))
+            for id_, name, queues, kinds, *times, shortened_by in rows(SESSIONS)
         ),
         limits=tuple(_records(LimitChange, rows)),
         pauses=tuple(Pause(*row) for row in rows(PAUSES.format(pauses))),

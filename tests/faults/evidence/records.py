@@ -130,9 +130,10 @@ class Session:
     """A worker's session: from the insert of its row to the delete.
 
     Attributes:
-        expires_at: When its lease runs out, or ran out, as last renewed.
+        expires_at: When its lease runs out, or ran out, as last written.
         ended_at: When its row was deleted; None while it is there.
         end_seq: The number of that delete among all evidence.
+        shortened_by: The programs that set its lease to an earlier time than it had.
     """
 
     id: int
@@ -143,6 +144,7 @@ class Session:
     expires_at: int = FOREVER
     ended_at: int | None = None
     end_seq: int | None = None
+    shortened_by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
