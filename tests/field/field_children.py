@@ -3,15 +3,18 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
-from workers import Child, query
+from workers import Child, query, wait_until
 
 HERE = Path(__file__).parent
 BOUND = 60.0
+
+BUSY = timedelta(seconds=2)
+"""What a machine with two busy cores may add to a bound that is told by the server's clock."""
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -67,13 +70,25 @@ def marked_at(dsn: str, note: str, attempt: int) -> datetime:
     )[0][0]
 
 
-def stuck(dsn: str) -> list[tuple[int]]:
-    """The jobs that run under a session which does not exist or whose lease is over."""
-    return query(
-        dsn,
-        "SELECT j.id FROM relevo.jobs AS j LEFT JOIN relevo.workers AS w ON w.id = j.worker"
-        " WHERE j.state = 'running' AND (w.id IS NULL OR w.expires_at < clock_timestamp())",
+def last_stuck(dsn: str, is_over: Callable[[], bool], what: str) -> datetime:
+    """Wait until it is over; answer when, by the database, a job was last seen stuck.
+
+    Stuck is what runs under a session that does not exist or whose lease is over.
+    """
+    stuck = (
+        "SELECT clock_timestamp() FROM relevo.jobs AS j"
+        " LEFT JOIN relevo.workers AS w ON w.id = j.worker"
+        " WHERE j.state = 'running' AND (w.id IS NULL OR w.expires_at < clock_timestamp()) LIMIT 1"
     )
+    seen: list[datetime] = []
+
+    def look() -> bool:
+        seen.extend(at for (at,) in query(dsn, stuck))
+        return is_over()
+
+    wait_until(look, BOUND, what)
+    assert seen, "no job was stuck at first, so it proves nothing that none was later"
+    return max(seen)
 
 
 def is_blocked(dsn: str, program: str = "%") -> bool:

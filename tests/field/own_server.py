@@ -66,6 +66,18 @@ def an_own_server(*, is_durable: bool = False) -> Iterator[OwnServer]:
             yield OwnServer(embedded)
 
 
+@contextmanager
+def a_mute_server(address: Address) -> Iterator[None]:
+    """Something listens where a server listened, and answers nobody."""
+    path = address.folder / f".s.PGSQL.{address.port}"
+    path.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(str(path))
+        door.listen(64)
+        yield
+    path.unlink(missing_ok=True)
+
+
 class Doorman:
     """Stands where a server listened, counts who knocks, and lets nobody in.
 

@@ -15,20 +15,18 @@ import psycopg
 import pytest
 from field_children import (
     BOUND,
+    BUSY,
     a_field_child,
     clock,
     is_blocked,
+    last_stuck,
     marked_at,
     marks,
-    stuck,
 )
 from field_jobs import app, brief, first_hangs, hangs
 
 from factories import history, job_row, value
 from workers import LEASE, make_effects, query, running, wait_until
-
-ALLOWANCE = timedelta(seconds=10)
-"""For two cores that have much else to do."""
 
 
 @pytest.fixture
@@ -66,10 +64,10 @@ def test_f001_the_jobs_of_a_killed_worker_come_back_though_its_row_is_deleted_at
     gone_at = clock(database)
 
     with running(app, database, concurrency=20):
-        wait_until(lambda: len(marks(database, "done")) == 20, BOUND, "the 20 jobs")
+        stuck_at = last_stuck(database, lambda: len(marks(database, "done")) == 20, "the 20 jobs")
 
-    assert stuck(database) == []
-    assert marked_at(database, "began", 2) - gone_at < 2 * LEASE + ALLOWANCE
+    assert stuck_at - gone_at < 2 * LEASE + BUSY
+    assert marked_at(database, "began", 2) - gone_at < 2 * LEASE + BUSY
     done = marks(database, "done")
     assert sorted(done) == sorted((job.id, 2, os.getpid()) for job in jobs)
 
@@ -88,7 +86,7 @@ def test_f002_one_new_worker_takes_up_what_the_only_one_left(
         wait_until(lambda: job_row(owner, job.id)["state"] == "completed", BOUND)
 
     assert job_row(owner, job.id)["attempt"] == 2
-    assert marked_at(database, "began", 2) - killed_at < LEASE + timedelta(seconds=5) + ALLOWANCE
+    assert marked_at(database, "began", 2) - killed_at < LEASE + timedelta(seconds=5) + BUSY
     assert [attempt["outcome"] for attempt in history(owner, job.id)] == ["lost"]
 
 
@@ -110,7 +108,7 @@ def test_f003_a_crash_in_the_last_attempt_ends_the_job(
 
     row = job_row(owner, job.id)
     assert (row["attempt"], row["last_error"]) == (5, "worker lost")
-    assert row["finished_at"] - killed_at < 2 * LEASE + ALLOWANCE
+    assert row["finished_at"] - killed_at < 2 * LEASE + BUSY
     assert [(id_, attempt) for id_, attempt, _ in marks(database, "began")] == [
         (job.id, 5),
         (later.id, 1),
@@ -158,4 +156,4 @@ def test_f006_a_claim_that_commits_while_its_session_is_ended_is_recovered(
 
     assert job_row(owner, job.id)["attempt"] == 2
     assert [attempt["outcome"] for attempt in history(owner, job.id)] == ["lost"]
-    assert marked_at(database, "began", 2) - committed_at < LEASE + ALLOWANCE
+    assert marked_at(database, "began", 2) - committed_at < LEASE + BUSY

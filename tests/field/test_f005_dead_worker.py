@@ -12,7 +12,7 @@ from faults.campaigns.default_lease import LINES, PROMISED, measure_takeover
 from relevo.db.migrate import migrate
 
 
-def test_the_jobs_of_a_killed_worker_run_elsewhere_in_time(
+def test_f005_the_jobs_of_a_killed_worker_run_elsewhere_in_time(
     empty_database: str, tmp_path: Path
 ) -> None:
     migrate(empty_database, LINES)

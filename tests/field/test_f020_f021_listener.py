@@ -13,22 +13,42 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from field_children import BUSY
 from own_server import Doorman, OwnServer, an_own_server
 
-from child_jobs import note
+from child_jobs import note, slow
 from factories import job_row, value
-from workers import SCALE, a_child, make_effects, terminate, wait_until
+from relevo.loops import heartbeat, settler, supervise
+from workers import LEASE, SCALE, a_child, effects, make_effects, terminate, wait_until
 
 BOUND = timedelta(seconds=5)
-BUSY = timedelta(seconds=2)
-"""What a machine with two busy cores may add to a bound that is told by the server's clock."""
 
-DOWN = min(30.0, 10.0 * SCALE)
-SETTLED = 5.0
-"""The first seconds of an outage, in which waits are still short."""
+FULL = 30.0
+DOWN = min(FULL, 10.0 * SCALE)
+LOOPS = 3
+"""Claim, listen and rescue ask an idle server something; prune does once a minute."""
 
 MOST_KNOCKS = 2.0
 MOST_OF_A_CORE = 0.1
+
+
+def most_tries(first: float, at_most: float, seconds: float) -> int:
+    """How often one loop may try in an outage: waits double, and chance takes off a quarter."""
+    tries, wait, at = 0, first, 0.75 * first
+    while at <= seconds:
+        tries += 1
+        wait = min(wait * 2, at_most)
+        at += 0.75 * wait
+    return tries
+
+
+def most_knocks(seconds: float) -> int:
+    """How often an idle worker may try."""
+    lease = LEASE.total_seconds()
+    first = min(heartbeat.RECONNECT_AFTER, lease / 3)
+    at_most = min(heartbeat.RECONNECT_AT_MOST, lease * 0.75)
+    each = most_tries(supervise.RESTART_AFTER, supervise.RESTART_AT_MOST, seconds)
+    return LOOPS * each + most_tries(first, at_most, seconds)
 
 
 @pytest.fixture
@@ -87,9 +107,14 @@ class Yardstick:
         return max(1.0, sum(self._now) / len(self._now) / self._best)
 
 
-def test_an_idle_worker_outlives_its_listener_and_its_server_without_a_spin(
+def test_f020_f021_an_idle_worker_outlives_its_listener_and_its_server_without_a_spin(
     server_of_its_own: OwnServer,
 ) -> None:
+    """Red when a loop ends with its connection, or tries again at once or at an even pace.
+
+    Waits are short at first, so an outage of ten seconds may see more tries a second than the
+    thirty of the case: each is held to what its waits let through from the first second on.
+    """
     server = server_of_its_own
     with a_child(server.dsn, "field", poll=30) as child:
         wait_until(lambda: is_idle(server.dsn), 60)
@@ -105,7 +130,6 @@ def test_an_idle_worker_outlives_its_listener_and_its_server_without_a_spin(
             doorman.is_starting = True
             yardstick.sleep(DOWN / 2)
             busy, lasted = seconds_of_cpu(child.pid) - cpu, time.monotonic() - begun_at
-            knocks = [at for at in doorman.knocks if at > begun_at + SETTLED]
         server.start()
         after_the_restart = start_one(server.dsn)
 
@@ -115,4 +139,24 @@ def test_an_idle_worker_outlives_its_listener_and_its_server_without_a_spin(
     assert busy / yardstick.stretch() < MOST_OF_A_CORE * lasted, (
         f"{busy} s of CPU, stretched {yardstick.stretch()} times, {len(doorman.knocks)} knocks"
     )
-    assert 0 < len(knocks) <= MOST_KNOCKS * (lasted - SETTLED)
+    assert 0 < len(doorman.knocks) <= most_knocks(lasted)
+    assert most_knocks(FULL) <= MOST_KNOCKS * FULL
+
+
+def test_f021_an_answer_that_cannot_be_written_is_tried_more_and_more_seldom(
+    server_of_its_own: OwnServer,
+) -> None:
+    """Red when the settler asks a server that is away at an even pace, five times a second."""
+    server = server_of_its_own
+    with a_child(server.dsn, "field") as child:
+        with psycopg.connect(server.dsn, autocommit=True) as owner:
+            slow.enqueue(owner, seconds=60.0)
+        wait_until(lambda: effects(server.dsn, "began"), 60)
+        begun_at = time.monotonic()
+        with Doorman(server.stop_at_once()):
+            # The job goes back when its lease is over; that is the answer to be written.
+            time.sleep(DOWN)
+            lasted = time.monotonic() - begun_at
+            tries = child.end().count("answers could not be written yet")
+
+    assert 0 < tries <= most_tries(settler.RETRY_AFTER, settler.RETRY_AT_MOST, lasted)

@@ -5,6 +5,7 @@ until nothing is due; a hint carries the queue's name and nothing else; PostgreS
 equal hints of one transaction once; only idle workers are told anything.
 """
 
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -110,6 +111,29 @@ def test_f024_a_transaction_sends_one_hint_to_a_queue_however_often_it_enqueues(
         work.enqueue_many(owner, [{}] * 10)
 
     assert heard(ear) == ["default"]
+
+
+def test_f024_for_a_worker_that_only_polls_nobody_is_told_anything(
+    database: str, owner: psycopg.Connection, ear: psycopg.Connection
+) -> None:
+    """The switch is the worker's: with an empty `listen_dsn` it never says that it is idle.
+
+    An enqueue tells only idle workers, so where all have it off none sends anything. Red when
+    a worker that does not listen asks to be told all the same.
+    """
+    poll = timedelta(seconds=0.1)
+    with running(app, database, listen_dsn="", poll=poll):
+        for number in range(1, 4):
+            work.enqueue(owner)
+            wait_until(lambda number=number: value(owner, DONE) == number, 60)
+            # By then it is at rest, which is when it would ask to be told.
+            time.sleep(3 * poll.total_seconds())
+            assert value(owner, IS_IDLE) is False
+        with owner.transaction():
+            work.enqueue_many(owner, [{}] * 10)
+        wait_until(lambda: value(owner, DONE) == 13, 60)
+
+    assert heard(ear) == []
 
 
 def test_f024_while_everybody_works_nobody_takes_the_lock_of_all_commits(

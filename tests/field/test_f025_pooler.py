@@ -79,7 +79,9 @@ def prepared(dsn: str, pooled: Pooler) -> tuple[set[int], int]:
     return seen, found
 
 
-def test_a_thousand_jobs_complete_through_changing_sessions(database: str, pooled: Pooler) -> None:
+def test_f025_a_thousand_jobs_complete_through_changing_sessions(
+    database: str, pooled: Pooler
+) -> None:
     with pooler.connect(database) as caller:
         for _ in range(JOBS // BATCH):
             for _ in range(BATCH):
@@ -101,7 +103,9 @@ def test_a_thousand_jobs_complete_through_changing_sessions(database: str, poole
     assert statements == 0
 
 
-def test_the_workers_login_brings_its_role_and_its_settings(database: str, pooled: Pooler) -> None:
+def test_f025_the_workers_login_brings_its_role_and_its_settings(
+    database: str, pooled: Pooler
+) -> None:
     names = list(ENGINE_SETTINGS)
     with psycopg.connect(pooled.through(database, WORKER), prepare_threshold=None) as session:
         user = value(session, "SELECT current_user")
@@ -111,7 +115,7 @@ def test_the_workers_login_brings_its_role_and_its_settings(database: str, poole
     assert settings == dict(ENGINE_SETTINGS)
 
 
-def test_the_page_for_operators_gives_a_login_everything() -> None:
+def test_f025_the_page_for_operators_gives_a_login_everything() -> None:
     page = (Path(__file__).parents[2] / "docs/how-to/operate-a-worker.md").read_text("utf-8")
 
     given = re.findall(r"^ALTER ROLE hr_worker SET (\w+) = '?([^';]+)'?;$", page, re.MULTILINE)
@@ -119,7 +123,9 @@ def test_the_page_for_operators_gives_a_login_everything() -> None:
     assert dict(given) == {"role": WORKER_ROLE, **ENGINE_SETTINGS}
 
 
-def test_a_direct_listener_wakes_a_worker_behind_a_pooler(database: str, pooled: Pooler) -> None:
+def test_f025_a_direct_listener_wakes_a_worker_behind_a_pooler(
+    database: str, pooled: Pooler
+) -> None:
     with a_child(database, "field", poll=NEVER) as child:
         run_one(database)
         run_one(database)
@@ -128,7 +134,9 @@ def test_a_direct_listener_wakes_a_worker_behind_a_pooler(database: str, pooled:
     assert WARNING not in log
 
 
-def test_without_a_direct_listener_it_warns_once_and_polls(database: str, pooled: Pooler) -> None:
+def test_f025_without_a_direct_listener_it_warns_once_and_polls(
+    database: str, pooled: Pooler
+) -> None:
     with a_child(pooled.through(database, WORKER), "field", poll=1) as child:
         run_one(database)
         run_one(database)

@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from field_children import BUSY
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
@@ -24,9 +25,6 @@ from workers import make_effects, query, running, scaled, wait_until
 
 BOUND = timedelta(seconds=5)
 """From the server's return to work, as it is promised for every outage."""
-
-BUSY = timedelta(seconds=2)
-"""What a machine with two busy cores may add to it."""
 
 CUTS = scaled(60, 200)
 CONNECTIONS = 3
@@ -134,6 +132,25 @@ def test_f028_no_connection_is_lost_by_being_cut_while_jobs_complete(
     assert query(database, "SELECT count(*), count(DISTINCT job_id) FROM public.effects") == query(
         database, "SELECT count(*), count(*) FROM relevo.jobs"
     )
+
+
+@pytest.mark.parametrize("concurrency", [1, 200])
+def test_f029_whatever_its_concurrency_a_worker_opens_no_more_than_it_documents(
+    database: str, owner: psycopg.Connection, concurrency: int
+) -> None:
+    """Red when a slot, or a thread, has a connection of its own."""
+    most = 0
+    some_jobs(owner, 400)
+
+    def is_over() -> bool:
+        nonlocal most
+        most = max(most, value(owner, COUNT))
+        return bool(value(owner, "SELECT count(*) FROM relevo.jobs WHERE live") == 0)
+
+    with running(app, database, connections=CONNECTIONS, concurrency=concurrency):
+        wait_until(is_over, 60)
+
+    assert ENGINE_CONNECTIONS < most <= ENGINE_CONNECTIONS + 2 * CONNECTIONS
 
 
 @pytest.fixture

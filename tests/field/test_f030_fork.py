@@ -13,7 +13,7 @@ from workers import make_effects, query
 PROGRAM = Path(__file__).parent / "forking_worker.py"
 
 
-def test_a_fork_opens_its_own_connections_and_the_parents_still_work(database: str) -> None:
+def test_f030_a_fork_opens_its_own_connections_and_the_parents_still_work(database: str) -> None:
     make_effects(database)
 
     ran = subprocess.run(

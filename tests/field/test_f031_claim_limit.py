@@ -16,7 +16,7 @@ PLANS = ("hashjoin", "mergejoin", "hashagg", "material", "sort")
 
 @pytest.mark.parametrize("cache", ["force_custom_plan", "force_generic_plan"])
 @pytest.mark.parametrize("also_off", [(), ("indexscan",), ("tidscan",), ("nestloop",)], ids=str)
-def test_a_claim_of_one_takes_one_whatever_the_planner_may_use(
+def test_f031_a_claim_of_one_takes_one_whatever_the_planner_may_use(
     connection: psycopg.Connection, cache: str, also_off: tuple[str, ...]
 ) -> None:
     worker = a_worker(connection)

@@ -21,7 +21,7 @@ WORKERS = scaled(3, 8)
 JOBS = scaled(600, 16_000)
 
 
-def test_busy_workers_run_each_job_once_though_the_default_is_serializable(
+def test_f033_busy_workers_run_each_job_once_though_the_default_is_serializable(
     database: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     starts: list[int] = []

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import psycopg
-from field_children import BOUND, a_field_child, clock, marks
+from field_children import BOUND, BUSY, a_field_child, clock, marks
 from field_jobs import brief, long
 from shifted_clock import environment
 
@@ -21,8 +21,7 @@ from relevo.db.statements import load_statements
 from workers import LEASE, make_effects, query, scaled, wait_until
 
 HOUR = 3600
-DUE_IN = timedelta(seconds=scaled(5, 10))
-ALLOWANCE = timedelta(seconds=10)
+DUE_IN = timedelta(seconds=scaled(8, 10))
 
 READS = {("time", "time"), ("time", "time_ns"), ("datetime", "now"), ("date", "today")}
 
@@ -69,10 +68,12 @@ def test_f058_hosts_an_hour_ahead_and_behind_start_on_time_and_take_nothing_earl
     assert [(row["state"], row["attempt"], row["losses"]) for row in rows] == [
         ("completed", 1, 0)
     ] * 3
-    due = rows[-1]["started_at"] - asked_at
-    free = max(row["finished_at"] for row in rows[:-1]) - asked_at
-    assert DUE_IN <= due <= max(DUE_IN, free) + timedelta(seconds=1) + ALLOWANCE
-    assert all(abs(expires_at - read_at) < LEASE + ALLOWANCE for (expires_at,) in sessions)
+    # Both slots are free again before that, unless the machine is very busy.
+    free_at = min(row["finished_at"] for row in rows[:-1])
+    due_at, started_at = rows[-1]["available_at"], rows[-1]["started_at"]
+    assert DUE_IN <= due_at - asked_at <= DUE_IN + BUSY
+    assert due_at <= started_at <= max(due_at, free_at) + timedelta(seconds=1) + BUSY
+    assert all(-BUSY < expires_at - read_at <= LEASE for (expires_at,) in sessions)
 
 
 def test_f058_no_module_that_makes_a_statement_asks_the_host_for_the_time() -> None:

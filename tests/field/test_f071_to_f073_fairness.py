@@ -83,7 +83,7 @@ def session(database: str) -> Iterator[Session]:
 # --- F-071
 
 
-def test_low_priority_work_gets_a_tenth_of_the_starts_under_steady_urgent_work(
+def test_f071_low_priority_work_gets_a_tenth_of_the_starts_under_steady_urgent_work(
     session: Session,
 ) -> None:
     """Mechanism: every tenth claim takes the priorities in reverse; red without it."""
@@ -110,7 +110,7 @@ def test_low_priority_work_gets_a_tenth_of_the_starts_under_steady_urgent_work(
 # --- F-072
 
 
-def test_claims_do_not_read_the_rows_that_a_held_snapshot_keeps(
+def test_f072_claims_do_not_read_the_rows_that_a_held_snapshot_keeps(
     session: Session, database: str
 ) -> None:
     """Mechanism: a round begins in each lane behind its floor, and sweeps are rare.
@@ -145,7 +145,7 @@ def test_claims_do_not_read_the_rows_that_a_held_snapshot_keeps(
 # --- F-073
 
 
-def test_rows_of_the_future_cost_a_claim_nothing(session: Session) -> None:
+def test_f073_rows_of_the_future_cost_a_claim_nothing(session: Session) -> None:
     """Mechanism: inside a lane and priority the index is in the order of the time."""
     alone = cost_of_claims(session)
     future(session, scaled(100_000, 2_000_000))
@@ -154,7 +154,7 @@ def test_rows_of_the_future_cost_a_claim_nothing(session: Session) -> None:
     assert beside <= 1.25 * alone
 
 
-def test_an_idle_look_beside_rows_of_the_future_touches_a_handful_of_buffers(
+def test_f073_an_idle_look_beside_rows_of_the_future_touches_a_handful_of_buffers(
     session: Session,
 ) -> None:
     """Red when the look reads every row whose time has not come, to find that none has."""
@@ -168,7 +168,7 @@ def test_an_idle_look_beside_rows_of_the_future_touches_a_handful_of_buffers(
     assert touched <= 100
 
 
-def test_due_rows_among_rows_of_the_future_are_found_by_the_partial_index_alone(
+def test_f073_due_rows_among_rows_of_the_future_are_found_by_the_partial_index_alone(
     session: Session,
 ) -> None:
     future(session, scaled(100_000, 2_000_000))

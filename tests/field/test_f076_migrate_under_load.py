@@ -20,7 +20,7 @@ from faults.measured import Measured
 from workers import scaled
 
 
-def test_no_claim_waits_for_a_second_while_the_table_is_migrated(tmp_path: Path) -> None:
+def test_f076_no_claim_waits_for_a_second_while_the_table_is_migrated(tmp_path: Path) -> None:
     try:
         old = sources_before(tmp_path / "before")
     except NoHistory as error:
