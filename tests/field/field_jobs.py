@@ -28,15 +28,16 @@ async def end(ctx: Context) -> None:
 @app.job("field.first_hangs", max_attempts=5)
 async def first_hangs(ctx: Context, seconds: float, trace: str = "") -> None:
     """Hang at the first start only; write down outside the database that it was cancelled."""
-    await leave(ctx, "began")
-    if ctx.attempt == 1:
-        try:
+    try:
+        # Others see this mark before the handler has heard that it was written.
+        await leave(ctx, "began")
+        if ctx.attempt == 1:
             await asyncio.sleep(seconds)
-        except asyncio.CancelledError:
-            if trace:
-                await asyncio.to_thread(Path(trace).write_text, str(os.getpid()))
-            raise
-        await leave(ctx, "woke")
+            await leave(ctx, "woke")
+    except asyncio.CancelledError:
+        if trace:
+            await asyncio.to_thread(Path(trace).write_text, str(os.getpid()))
+        raise
     await end(ctx)
 
 
