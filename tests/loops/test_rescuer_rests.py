@@ -24,6 +24,11 @@ def test_a_short_lease_among_long_ones_makes_nobody_spin(chance: float) -> None:
     assert rest(LEASE, 0.001, chance) >= 0.5
 
 
+@pytest.mark.parametrize("chance", CHANCES)
+def test_a_lease_that_ended_during_the_look_is_met_by_the_next(chance: float) -> None:
+    assert rest(LEASE, -0.01, chance) <= 1.0
+
+
 @pytest.mark.parametrize("lease", [0.1, 3.0, 30.0, 300.0])
 @pytest.mark.parametrize("chance", CHANCES)
 def test_it_is_late_by_a_part_of_the_lease_and_never_by_more_than_it_promises(

@@ -45,7 +45,8 @@ def rest(lease: float, soon: float, chance: float) -> float:
 
     Args:
         lease: Of its own worker, in seconds.
-        soon: In how many seconds the next lease ends, or the hold-off.
+        soon: In how many seconds the next lease ends, or the hold-off; below zero where it
+            ended while the rescuer looked.
         chance: From 0 to 1, so that not all of them look at once.
     """
     usual = lease / 3 * (0.8 + 0.4 * chance)
@@ -77,20 +78,19 @@ class Rescuer:
             self._hold_off()
         while True:
             pulse.beat()
-            lease_ends_at = await self._tick()
-            now = time.monotonic()
-            soon = min(
-                (at - now for at in (lease_ends_at, self._hold_until) if at > now), default=inf
-            )
+            again_at = await self._tick()
+            soon = again_at - time.monotonic()
             await asyncio.sleep(rest(self._lease, soon, self._random.random()))
 
     async def _tick(self) -> float:
-        """Do what is due; answer when the next lease ends, by this process's clock."""
+        """Do what is due; answer when a lease or the hold-off ends, by this process's clock."""
         clock = await self._connection.run(session.read_clock())
         now = time.monotonic()
         if clock.up_for < self._lease or self._has_jumped(clock.now, now):
             self._hold_off()
         self._clock = (clock.now, now)
+        lease_ends_at = inf if clock.lease_ends_in is None else now + clock.lease_ends_in
+        hold_ends_at = self._hold_until if now < self._hold_until else inf
         if now >= self._hold_until:
             await self._connection.run(end_expired_sessions())
         if now >= self._missing_at:
@@ -113,7 +113,7 @@ class Rescuer:
             )
         for queue, look in self._looks.items():
             await self._postpone_unserved(queue, look)
-        return inf if clock.lease_ends_in is None else now + clock.lease_ends_in
+        return min(lease_ends_at, hold_ends_at)
 
     async def _postpone_unserved(self, queue: str, look: RareLook) -> None:
         begun_at = time.monotonic()
