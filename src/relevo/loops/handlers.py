@@ -55,6 +55,7 @@ class Start:
             behind a handler that blocks the loop has not begun and cannot time out.
         answered: Whether the settler has its answer; a later one is dropped.
         work: The coroutine's own future, to be cancelled.
+        cancelled: Whether it was told to end; once, since a second time would end its cleaning up.
     """
 
     hold: Hold
@@ -63,6 +64,7 @@ class Start:
     deadline: float = math.inf
     answered: bool = False
     work: "asyncio.Task[None] | None" = None
+    cancelled: bool = False
 
     def begin(self) -> dict[str, Any]:
         """Start the clock of the time-out, and answer the handler's arguments."""
@@ -317,8 +319,14 @@ class Handlers:
         )
 
     def _cancel(self, start: Start) -> None:
-        if start.work is not None:
-            self._loop.call_soon_threadsafe(start.work.cancel)
+        self._loop.call_soon_threadsafe(self._cancel_once, start)
+
+    @staticmethod
+    def _cancel_once(start: Start) -> None:
+        """Cancel a coroutine; on its own loop, since several threads may have a reason to."""
+        if start.work is not None and not start.cancelled:
+            start.cancelled = True
+            start.work.cancel()
 
     def _sweep(self) -> None:
         now = time.monotonic()
