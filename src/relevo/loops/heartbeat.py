@@ -17,7 +17,8 @@ from relevo.db.drivers import run
 from relevo.db.pooler import fit
 from relevo.engine.jobs import session
 from relevo.loops.settings import WorkerSettings
-from relevo.loops.supervise import Pulse, spread
+from relevo.loops.supervise import Pulse
+from relevo.loops.waits import Waits
 from relevo.version import VERSION
 
 _LOG: Final = logging.getLogger("relevo.worker")
@@ -85,19 +86,19 @@ class Heartbeat:
 
     def _run(self) -> None:
         # Always within a lease: for so long others leave the jobs alone after an outage of all.
-        first = min(RECONNECT_AFTER, self._lease / 3)
-        most = min(RECONNECT_AT_MOST, self._lease * 0.75)
-        again_in = first
+        waits = Waits(
+            min(RECONNECT_AFTER, self._lease / 3), min(RECONNECT_AT_MOST, self._lease * 0.75)
+        )
         while not self._stop.is_set():
             self.pulse.beat()
             wait = self._lease / 3
             try:
                 self._beat()
-                again_in = first
+                waits.begin_anew()
             except Exception as error:  # noqa: BLE001 -- whatever it was, the lease has to be renewed
                 _LOG.warning("heartbeat waits for the database: %s", " ".join(str(error).split()))
                 self._drop()
-                wait, again_in = spread(again_in), min(again_in * 2, most)
+                wait = waits.next()
             self._stop.wait(wait)
         self._drop()
 

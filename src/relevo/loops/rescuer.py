@@ -83,15 +83,16 @@ class Rescuer:
             await asyncio.sleep(rest(self._lease, soon, self._random.random()))
 
     async def _tick(self) -> float:
-        """Do what is due; answer when a lease or the hold-off ends, by this process's clock."""
+        """Do what is due; answer when a lease, or the hold-off, ends by this process's clock."""
         clock = await self._connection.run(session.read_clock())
         now = time.monotonic()
         if clock.up_for < self._lease or self._has_jumped(clock.now, now):
             self._hold_off()
         self._clock = (clock.now, now)
-        lease_ends_at = inf if clock.lease_ends_in is None else now + clock.lease_ends_in
-        hold_ends_at = self._hold_until if now < self._hold_until else inf
-        if now >= self._hold_until:
+        if now < self._hold_until:
+            again_at = self._hold_until
+        else:
+            again_at = inf if clock.lease_ends_in is None else now + clock.lease_ends_in
             await self._connection.run(end_expired_sessions())
         if now >= self._missing_at:
             self._missing_at = now + self._lease * MISSING_EVERY
@@ -113,7 +114,7 @@ class Rescuer:
             )
         for queue, look in self._looks.items():
             await self._postpone_unserved(queue, look)
-        return min(lease_ends_at, hold_ends_at)
+        return again_at
 
     async def _postpone_unserved(self, queue: str, look: RareLook) -> None:
         begun_at = time.monotonic()

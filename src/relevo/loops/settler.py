@@ -19,7 +19,8 @@ import psycopg
 from relevo.db.connect import EngineConnection, is_transient
 from relevo.engine.jobs.settle import settle
 from relevo.loops.signals import Signal
-from relevo.loops.supervise import Pulse, spread
+from relevo.loops.supervise import Pulse
+from relevo.loops.waits import Waits
 from relevo.model.settlement import Action, Settlement
 
 _LOG: Final = logging.getLogger("relevo.worker")
@@ -59,7 +60,7 @@ class Settler:
         self._locked: list[Answer] = []
         self._locked_at = 0.0
         self._is_repeated = False
-        self._again_in = 0.0
+        self._waits = Waits(RETRY_AFTER, RETRY_AT_MOST)
         self.count: int = 0
 
     def put(self, answer: Answer) -> None:
@@ -165,8 +166,7 @@ class Settler:
         # Whether the server wrote the batch is unknown; the fences make a second try harmless.
         _LOG.warning("answers could not be written yet: %s", _one_line(error))
         # A server that is away is asked less and less often, and not by all workers at once.
-        self._again_in = min(self._again_in * 2, RETRY_AT_MOST) or RETRY_AFTER
-        await asyncio.sleep(spread(self._again_in))
+        await asyncio.sleep(self._waits.next())
 
     async def _write(self, answers: list[Answer]) -> None:
         queue_of = {answer.settlement.job_id: answer.queue for answer in answers}
@@ -177,7 +177,7 @@ class Settler:
             # Cut or cancelled on the way: some of it may be written, and is then no loss.
             self._is_repeated = True
             raise
-        self._again_in = 0.0
+        self._waits.begin_anew()
         self.count += len(settled)
         level = logging.DEBUG if self._is_repeated else logging.WARNING
         self._is_repeated = False

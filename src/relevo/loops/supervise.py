@@ -5,24 +5,17 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from random import Random
 from typing import Final
 
 import psycopg
 
 from relevo.db.connect import is_transient
+from relevo.loops.waits import Waits
 
 _LOG: Final = logging.getLogger("relevo.worker")
 
 RESTART_AFTER: Final = 0.5
 RESTART_AT_MOST: Final = 5.0
-
-_random: Final = Random()  # noqa: S311 -- spreads the tries of loops and of workers, no secret
-
-
-def spread(seconds: float) -> float:
-    """Answer a wait that is shorter by chance, so that not all who wait come at once."""
-    return seconds * (0.75 + 0.25 * _random.random())
 
 
 @dataclass(slots=True)
@@ -58,7 +51,7 @@ async def supervise(loop: Loop, pulse: Pulse) -> None:
     A database that is away is waited for quietly; any other failure is logged with
     its trace. The wait between starts doubles up to a bound, and differs by chance.
     """
-    wait = RESTART_AFTER
+    waits = Waits(RESTART_AFTER, RESTART_AT_MOST)
     while True:
         pulse.beat()
         body = asyncio.ensure_future(loop(pulse))
@@ -75,10 +68,10 @@ async def supervise(loop: Loop, pulse: Pulse) -> None:
             _report(pulse.name, error)
         finally:
             await _end(body)
-        wait = RESTART_AFTER if time.monotonic() - pulse.beaten_at > RESTART_AT_MOST else wait
+        if time.monotonic() - pulse.beaten_at > RESTART_AT_MOST:
+            waits.begin_anew()
         pulse.restarts += 1
-        await asyncio.sleep(spread(wait))
-        wait = min(wait * 2, RESTART_AT_MOST)
+        await asyncio.sleep(waits.next())
 
 
 def _report(name: str, error: Exception) -> None:

@@ -207,7 +207,7 @@ class Enumeration:
         directory.mkdir()
         with self._server.clone(template, is_logged=is_logged) as (name, dsn):
             world = World(self._server, dsn, directory, points, has_limits=scenario.has_limits)
-            with watched(points), patch.object(settler, "RETRY_AFTER", 0.0):
+            with watched(points), patch.object(settler, "RETRY_AFTER", 0.001):
                 try:
                     yield name, world
                 finally:
