@@ -1,5 +1,7 @@
 """Histories in which one promise about jobs and their starts is broken; the name says which."""
 
+from typing import Any
+
 from faults.evidence.records import Archiving, Attempt, Effect, History, Job, Pause
 from faults.tale import Tale, done, running
 
@@ -249,18 +251,18 @@ def i4_taken_before_the_session_ended(tale: Tale) -> None:
 
 
 def i4_taken_from_a_session_that_was_ended_before_its_lease(tale: Tale) -> None:
-    tale.session(2)
-    running(tale)
-    tale.end(1, expires_at=tale.now + 10**6)
-    tale.go_back(1, "lost")
-    tale.claim(1, worker=2)
-    tale.finish(1)
+    taken_after_its_end(tale, expires_at=tale.now + 10**6)
 
 
 def i4_taken_from_a_session_whose_lease_another_worker_ended(tale: Tale) -> None:
+    taken_after_its_end(tale, shortened_by=("relevo rescue w2",))
+
+
+def taken_after_its_end(tale: Tale, **how: Any) -> None:
+    """A start that another session takes over, and how the first of them ended."""
     tale.session(2)
     running(tale)
-    tale.end(1, shortened_by=("relevo rescue w2",))
+    tale.end(1, **how)
     tale.go_back(1, "lost")
     tale.claim(1, worker=2)
     tale.finish(1)
