@@ -25,7 +25,7 @@ test: .venv/.dev ## Run the tests on an embedded PostgreSQL (TESTS=tests/engine 
 faults: .venv/.dev ## Run the fault campaigns (SIZE=nightly ARGS="R1 --seed 1"; minutes, or days)
 	PYTHONPATH=tests "$(BIN)/python" -m faults $(SIZE) $(ARGS)
 
-check: lint types layers test ## Everything that CI runs: lint, types, layers, tests with the docs' code
+check: lint types layers test ## Check a change: lint, types, layers, tests with the docs' code
 
 lint: .venv/.dev ## Check style and format
 	"$(BIN)/ruff" check

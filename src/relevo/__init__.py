@@ -132,7 +132,6 @@ _ROOMS: Final = {
     "relevo.model.errors": ("InvalidOption", "PayloadError", "TenantRequired"),
     "relevo.model.ids": ("DEFAULT_TENANT", "uuid7"),
     "relevo.model.job": ("Enqueued", "JobState", "KeyMode"),
-    "relevo.model.retention": ("KEEP", "Retention"),
     "relevo.model.limit": ("Limit",),
     "relevo.model.options": ("Options",),
     "relevo.model.outcome": (
@@ -144,6 +143,7 @@ _ROOMS: Final = {
         "Retry",
         "Snooze",
     ),
+    "relevo.model.retention": ("KEEP", "Retention"),
 }
 _ROOM_OF: Final = {name: room for room, names in _ROOMS.items() for name in names}
 
