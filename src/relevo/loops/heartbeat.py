@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Final
 
 import psycopg
@@ -42,6 +43,9 @@ class Heartbeat:
         kinds: The kinds that the worker serves.
         opened: Called when a session begins.
         ended: Called with the id of a session that has ended under the worker.
+
+    Attributes:
+        failed_at: When a beat last failed, by this process's monotonic clock.
     """
 
     def __init__(
@@ -61,6 +65,7 @@ class Heartbeat:
         self._connection: psycopg.Connection | None = None
         self._stop = threading.Event()
         self._proved_at = 0.0
+        self.failed_at = -inf
         self.worker: int | None = None
         self.pulse = Pulse("heartbeat", limit=self._lease * 2 + 15)
         self._thread = threading.Thread(target=self._run, name="relevo-heartbeat", daemon=True)
@@ -97,6 +102,7 @@ class Heartbeat:
                 waits.begin_anew()
             except Exception as error:  # noqa: BLE001 -- whatever it was, the lease has to be renewed
                 _LOG.warning("heartbeat waits for the database: %s", " ".join(str(error).split()))
+                self.failed_at = time.monotonic()
                 self._drop()
                 wait = waits.next()
             self._stop.wait(wait)

@@ -3,7 +3,7 @@
 Every worker process runs one; they share the work through row locks. It looks a few times
 in every lease, and when one ends: a worker that lives renews its own long before. A rescuer holds
 off for one lease where silence proves nothing: after the server started, after this
-process could not reach it, and after the server's clock jumped.
+process could not reach it, even if it was its heartbeat alone, and after the server's clock jumped.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ from relevo.engine.jobs.rescue import (
     postpone_unserved,
     rescue_lost_jobs,
 )
+from relevo.loops.heartbeat import Heartbeat
 from relevo.loops.settings import WorkerSettings
 from relevo.loops.supervise import Pulse
 from relevo.model.job import JobState
@@ -58,8 +59,13 @@ class Rescuer:
     """Ends silent sessions and rescues their jobs."""
 
     def __init__(
-        self, settings: WorkerSettings, connection: EngineConnection, kept_kinds: Sequence[str]
+        self,
+        settings: WorkerSettings,
+        connection: EngineConnection,
+        kept_kinds: Sequence[str],
+        heartbeat: Heartbeat,
     ) -> None:
+        self._heartbeat = heartbeat
         self._kept_kinds = kept_kinds
         self._looks = {queue: RareLook() for queue in settings.queues}
         self._lease = settings.lease.total_seconds()
@@ -89,6 +95,8 @@ class Rescuer:
         if clock.up_for < self._lease or self._has_jumped(clock.now, now):
             self._hold_off()
         self._clock = (clock.now, now)
+        # What keeps its own heartbeat from the server may keep those of others from it.
+        self._hold_until = max(self._hold_until, self._heartbeat.failed_at + self._lease)
         if now < self._hold_until:
             again_at = self._hold_until
         else:

@@ -164,7 +164,7 @@ class Worker:
         )
         heartbeat.start()
         sweeper.start()
-        rescuer = Rescuer(settings, rescue_connection, self._registry.kept())
+        rescuer = Rescuer(settings, rescue_connection, self._registry.kept(), heartbeat)
         loops = {
             "claim": claimer.run,
             "settle": settler.run,

@@ -32,6 +32,10 @@ from faults.sizes import Size, numbers
 WORKERS = 2
 BACKLOG = 60
 LEASE = 3.0
+LONG = 10.0
+"""Where some connections are left, who has them lives and may end the others when their leases
+are over: two thirds of a lease, less the wait of a heartbeat for its next try, have to last."""
+
 LASTS = 3.0
 """For how many seconds something is missing."""
 
@@ -131,9 +135,9 @@ def without_connections(directory: Path, seed: int, verdict: Verdict) -> None:
         for name in (LOGIN, HOG):
             owner.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
         owner.execute(f"GRANT relevo_worker TO {LOGIN}")
-        for what, refuse in (("role", _limit_role), ("all", _take_all)):
+        for what, refuse, lease in (("role", _limit_role, LONG), ("all", _take_all, LEASE)):
             with a_ground(
-                server, directory / what, seed, to_worker=_as_login, to_load=_as_login, lease=LEASE
+                server, directory / what, seed, to_worker=_as_login, to_load=_as_login, lease=lease
             ) as ground:
                 _run(ground)
                 with refuse(owner, server):

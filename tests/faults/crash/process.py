@@ -208,7 +208,9 @@ class Process:
 
     def rescue(self) -> None:
         """Look once for sessions that fell silent."""
-        rescuer = Rescuer(self._settings, self._connections["rescue"], self._registry.kept())
+        rescuer = Rescuer(
+            self._settings, self._connections["rescue"], self._registry.kept(), self.heartbeat
+        )
         # It need not wait for a server that has just started; no worker has such a lease.
         rescuer._lease = 0.0
         self._await(rescuer._tick())
