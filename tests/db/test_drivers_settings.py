@@ -10,7 +10,13 @@ import msgspec
 import psycopg
 import pytest
 from django.test import override_settings
-from driver_kinds import OnDjango, OnDjangoPsycopg2, asyncpg_places, places
+from driver_kinds import (
+    OnDjango,
+    OnDjangoPsycopg2,
+    asyncpg_places,
+    configure_django,
+    places,
+)
 from psycopg.rows import dict_row, namedtuple_row, scalar_row
 from psycopg.types.array import ListDumper
 from sqlalchemy import NullPool, create_engine
@@ -215,6 +221,8 @@ def test_sqlalchemy_options_for_reading_do_not_reach_the_rows_and_stay(
 def test_django_without_zones_still_answers_timestamps_with_zone(
     empty_database: str, kind: type[OnDjango]
 ) -> None:
+    configure_django()  # there are no settings to override before
+
     with (
         override_settings(USE_TZ=False),
         closing(kind(empty_database, autocommit=False)) as adapter,
