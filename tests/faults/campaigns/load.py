@@ -134,7 +134,8 @@ class Load:
         is_rolled_back: bool,
     ) -> dict[str, Enqueued]:
         found: dict[str, Enqueued] = {}
-        with self.connection.transaction():
+        # Where the server is gone at the roll-back, psycopg lets its mark through.
+        with suppress(psycopg.Rollback), self.connection.transaction():
             for kind in Counter(kinds):
                 mine = [ref for ref, name in zip(keys, kinds, strict=True) if name == kind]
                 lanes = [f"lane {ref[-2:]}" for ref in mine] if kind == "mixed.ordered" else None
