@@ -1,6 +1,7 @@
 """A handler that is told to end may clean up, whoever else has a reason to end it."""
 
 import asyncio
+import threading
 
 import psycopg
 
@@ -48,3 +49,32 @@ def test_what_a_handler_does_when_it_is_cancelled_is_not_cancelled(
 
     assert said == ["began", "told", "cleaned"]
     assert [answer.settlement.error for answer in answers] == ["the lease could not be proved"]
+
+
+def test_a_job_handed_back_before_its_handler_began_leaves_no_slot_taken(
+    database: str, owner: psycopg.Connection
+) -> None:
+    """Red when a coroutine is cancelled before its first step: nothing of it runs then."""
+    app, answers = Relevo(), list[Answer]()
+    is_blocked, go_on = threading.Event(), threading.Event()
+
+    @app.job("test.blocks")
+    async def blocks(ctx: Context) -> None:
+        is_blocked.set()
+        go_on.wait(30)
+
+    worker = a_worker(owner, kinds=("test.blocks",))
+    handlers = Handlers(app.registry, HandlerPools(database, 1), 2, answers.append, lambda: None)
+    try:
+        for _ in range(2):
+            blocks.enqueue(owner)
+            handlers.start(worker, "default", claim_some(owner, worker, kinds=("test.blocks",)))
+            assert is_blocked.wait(30)
+        handlers.hand_back("the lease could not be proved")
+        go_on.set()
+        wait_until(lambda: not handlers.running)
+    finally:
+        go_on.set()
+        handlers.close()
+
+    assert [answer.settlement.error for answer in answers] == ["the lease could not be proved"] * 2

@@ -319,14 +319,17 @@ class Handlers:
         )
 
     def _cancel(self, start: Start) -> None:
-        self._loop.call_soon_threadsafe(self._cancel_once, start)
+        # Without a task it sees by itself that it is answered; a task that is cancelled before
+        # its first step would run nothing, and never free its slot.
+        if start.work is not None:
+            self._loop.call_soon_threadsafe(self._cancel_once, start.work, start)
 
     @staticmethod
-    def _cancel_once(start: Start) -> None:
+    def _cancel_once(work: "asyncio.Task[None]", start: Start) -> None:
         """Cancel a coroutine; on its own loop, since several threads may have a reason to."""
-        if start.work is not None and not start.cancelled:
+        if not start.cancelled:
             start.cancelled = True
-            start.work.cancel()
+            work.cancel()
 
     def _sweep(self) -> None:
         now = time.monotonic()
